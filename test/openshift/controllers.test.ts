@@ -15,7 +15,7 @@ describe("OpenShift's controllers", () => {
   });
   after(() => plane.stop());
 
-  it('creates a token and registry credentials for service accounts, lists them in their secrets and deletes them', async () => {
+  it('creates a token and registry credentials for a service account, lists them in its secrets and deletes them', async () => {
     await plane.of(resources.namespaces).create({ metadata: { name: 'accounts' } });
     const secrets = plane.of(resources.secrets);
     const listed = await eventually(async () => {
@@ -44,7 +44,7 @@ describe("OpenShift's controllers", () => {
     }, 'another token');
   });
 
-  it("reports the usage of a quota's projects", async () => {
+  it('reports the resource usage of the projects of a ClusterResourceQuota', async () => {
     for (const name of ['one', 'two'])
       await plane.of(resources.namespaces).create({ metadata: { name, labels: { team: 'blue' } } });
     await plane.admin.request('POST', QUOTAS, {
@@ -71,7 +71,7 @@ describe("OpenShift's controllers", () => {
     }, 'totals');
   });
 
-  it('deletes the content of a deleted project although its bindings appear in two groups', async () => {
+  it('deletes the content of a deleted project although its role bindings are served by two API groups', async () => {
     await plane.admin.request('POST', '/apis/project.openshift.io/v1/projectrequests', {
       apiVersion: 'project.openshift.io/v1',
       kind: 'ProjectRequest',

@@ -22,7 +22,7 @@ describe('controller of the console route', () => {
       subsets: [{ addresses: ips.map((ip) => ({ ip })), ports: [{ name: 'https', port: 8443 }] }],
     });
 
-  it('creates the route once API servers are announced, publishes its URL and repairs it', async () => {
+  it('creates the console route once API servers are announced, publishes its URL and restores changed objects', async () => {
     await plane
       .of(resources.endpoints)
       .create({ metadata: ENDPOINTS, subsets: [] })

@@ -25,7 +25,7 @@ function made(given = facts()): ConsoleObjects {
 }
 
 describe('route of the console', () => {
-  it('route of the console leads to all API servers, whose certificates the router verifies', () => {
+  it('the console route has all API servers as endpoints, and the router verifies their certificates', () => {
     const { slice, route } = made();
     assert.deepEqual(
       slice?.endpoints?.map(({ addresses }) => addresses),
@@ -37,7 +37,7 @@ describe('route of the console', () => {
     assert.equal(route?.spec?.tls?.destinationCACertificate, 'CA 1');
   });
 
-  it('route of the console needs one plan, and follows the API servers, the authority and the domain', () => {
+  it('the console route is created in one plan, and patched when API servers, CA or domain change', () => {
     const present = made();
     assert.deepEqual(planConsole(present, facts()), { service: undefined, slice: undefined, route: undefined });
     const servers = { subsets: [{ addresses: [{ ip: '10.0.0.2' }], ports: [{ port: 8443 }] }] };
@@ -50,7 +50,7 @@ describe('route of the console', () => {
     assert.match(JSON.stringify(moved.change), /console-openshift-console\.apps\.new/);
   });
 
-  it('route of the console is removed when the console is switched off', () => {
+  it('deletes the console route when the console is disabled', () => {
     const { service, slice, route } = planConsole(made(), facts({ isWanted: false }));
     assert.deepEqual([service?.kind, slice?.kind, route?.kind], ['delete', 'delete', 'delete']);
     assert.deepEqual(planConsole(NONE, facts({ isWanted: false })), {
@@ -60,7 +60,7 @@ describe('route of the console', () => {
     });
   });
 
-  it('route of the console never changes the objects of a console that an administrator has installed', () => {
+  it('never changes the route of a console that an administrator has installed', () => {
     const present = made();
     const route: Route = { ...present.route, metadata: { name: 'console', namespace: 'openshift-console' } };
     assert.deepEqual(planConsole({ ...NONE, route }, facts()), {});
@@ -68,7 +68,7 @@ describe('route of the console', () => {
     assert.equal(route.metadata?.labels?.[MANAGED_LABEL], undefined);
   });
 
-  it('route of the console waits for the addresses of the API servers', () => {
+  it('creates no console route before the addresses of the API servers are known', () => {
     assert.deepEqual(planConsole(NONE, facts({ servers: undefined })), {});
   });
 });

@@ -41,7 +41,7 @@ describe('image streams of registries', () => {
     return status?.tags?.find((each) => each.tag === name)?.items?.[0]?.image;
   };
 
-  it('imports only scheduled tags of image streams again', async () => {
+  it('imports only those tags of an image stream repeatedly that have a scheduled import policy', async () => {
     const stream: ImageStream = {
       metadata: { name: 'app', namespace: 'shop' },
       spec: { tags: [tag('moving', true), tag('fixed', false)] },
@@ -57,7 +57,7 @@ describe('image streams of registries', () => {
     assert.equal(imports('fixed'), before);
   });
 
-  it('updates stateful sets, daemon sets and cron jobs by their annotation', async () => {
+  it('updates the images of StatefulSets, DaemonSets and CronJobs with the annotation image.openshift.io/triggers', async () => {
     const annotations = (path: string) => ({
       'image.openshift.io/triggers': JSON.stringify([
         { from: { kind: 'ImageStreamTag', name: 'app:fixed' }, fieldPath: `${path}.containers[?(@.name=="c")].image` },

@@ -116,7 +116,7 @@ const ignition = (version: string): Record<string, string> => ({
   accept: `application/vnd.coreos.ignition+json;version=${version}, */*;q=0.1`,
 });
 
-test("serves a pool's configuration with the annotations of the new node for a join token", async () => {
+test('serves the config of a pool, with annotations for the new node, to a client with a join token', async () => {
   const { status, type, body } = await ask('/config/worker', { ...bearer(token), ...ignition('3.2.0') });
   assert.equal(status, 200, body);
   assert.equal(type, 'application/json');
@@ -136,7 +136,7 @@ test("serves a pool's configuration with the annotations of the new node for a j
   assert.deepEqual(rest.spec.config, { ignition: { version: '3.2.0' } });
 });
 
-test('serves older Ignition versions as upstream does', async () => {
+test('converts the config to the Ignition version that the client accepts, as upstream does', async () => {
   const old = JSON.parse((await ask('/config/worker', bearer(token))).body);
   assert.equal(old.ignition.version, '2.2.0');
   assert.equal(old.storage.files[0].filesystem, 'root');
@@ -166,7 +166,7 @@ test('rejects a missing, wrong or unauthorized token and an unknown pool', async
   assert.equal((await ask('/config/worker', bearer(token), 'POST')).status, 405);
 });
 
-test('the machine config server serves health without a token, and no connection to pods', async () => {
+test('the machine config server serves /healthz without a token, and rejects connections from pods', async () => {
   const health = await ask('/healthz');
   assert.deepEqual([health.status, health.body], [200, '']);
   assert.equal(server.admits('10.129.0.7'), false);
@@ -177,7 +177,7 @@ test('the machine config server serves health without a token, and no connection
   admits = true;
 });
 
-test('an installation fetches its configuration from the server, and reports a rejection with the flag and the fix', async () => {
+test('an installation fetches its config from the server, and a rejection names the flag and the fix', async () => {
   const url = (pool: string): URL => new URL(`https://localhost:${listener.port}/config/${pool}`);
   const config = JSON.parse(await fetchConfig(url('worker'), token, plane.api.ca.certPem));
   assert.equal(config.ignition.version, '3.2.0');
@@ -188,7 +188,7 @@ test('an installation fetches its configuration from the server, and reports a r
   await assert.rejects(fetchConfig(url('none'), token, plane.api.ca.certPem), /there is no such pool/);
 });
 
-test('accepts a bootstrap token as join token, but not a revoked one', async () => {
+test('accepts a bootstrap token as a join token, but not a revoked one', async () => {
   await plane.of(resources.secrets).create({
     metadata: { name: 'bootstrap-token-abcdef', namespace: 'kube-system' },
     type: 'bootstrap.kubernetes.io/token',

@@ -83,7 +83,7 @@ describe('machines', () => {
     }, `${name} ${state}`);
   const condition = (machine: Machine, type: string) => machine.status?.conditions?.find((each) => each.type === type);
 
-  it('installs a host over SSH, links its Node, drains and wipes it', async () => {
+  it('installs the host of a Machine over SSH, links its Node, and drains and wipes the host on deletion', async () => {
     await addSshHost('ssh-1', 'ssh');
     const host = await untilState('ssh-1', 'available');
     assert.equal(host.status?.hardware?.cpu?.count, 4);
@@ -125,7 +125,7 @@ describe('machines', () => {
     assert.deepEqual(free.metadata?.finalizers ?? [], []);
   });
 
-  it('reports a host whose key differs from the pinned one and does not claim it', async () => {
+  it('reports a host with another SSH host key than the pinned one, and no Machine claims the host', async () => {
     await addSshHost('ssh-9', 'other', 'ssh://root@10.0.0.9');
     await eventually(async () => {
       const { status } = await hosts().get('ssh-9', namespace);
@@ -138,7 +138,7 @@ describe('machines', () => {
     assert.match(condition(machine, 'InstanceExists')?.message ?? '', /1 in error/);
   });
 
-  it('blocks a deletion by its hooks, and while the store would lose its quorum', async () => {
+  it('lifecycle hooks and a possible loss of the store quorum block the deletion of a Machine', async () => {
     await addSshHost('ssh-2', 'master');
     await untilState('ssh-2', 'available');
     members = ['ssh-2', 'b', 'c'].map((name) => ({ name, voter: true, healthy: name !== 'c' }));
@@ -177,7 +177,7 @@ describe('machines', () => {
     await eventually(async () => (await machinesOf('master')).length === 0, 'machine is deleted', 20_000);
   });
 
-  it('a machine fails after several installation attempts, and is replaced by a health check', async () => {
+  it('a Machine fails after several installation attempts, and a MachineHealthCheck replaces it', async () => {
     installs = 'fail';
     await addSshHost('ssh-3', 'bad');
     await untilState('ssh-3', 'available');

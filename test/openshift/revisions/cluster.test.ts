@@ -122,14 +122,14 @@ async function firstEvent(reason: string): Promise<Event> {
 const patch = (spec: object): Promise<StaticPodOperator> =>
   plane.of(TYPE).patch('cluster', undefined, 'merge', { spec });
 
-test('reports the revision with which the masters started', { timeout: 120_000 }, async () => {
+test('reports the revision with which each master started', { timeout: 120_000 }, async () => {
   const { status } = await allAt(1);
   assert.equal(status?.readyReplicas, 3);
   const map = await plane.of(resources.configMaps).get('revision-status-1', NAMESPACE);
   assert.equal(map.data?.['status'], 'Succeeded');
 });
 
-test('rolls a forced revision out over one master after the other', { timeout: 120_000 }, async () => {
+test('installs a forced revision on one master after the other', { timeout: 120_000 }, async () => {
   await patch({ forceRedeploymentReason: 'x' });
   await allAt(2);
   // A master that has not reported that it is healthy yet comes first.
@@ -151,7 +151,9 @@ test('rolls a forced revision out over one master after the other', { timeout: 1
   for (const name of NAMES) assert.ok(shown.includes(`installer-2-${name} Succeeded`), shown.join());
 });
 
-test('stops a bad revision at the first master, which returns to the last good one', { timeout: 120_000 }, async () => {
+test('a revision that fails on the first master is rolled back there and not installed on other masters', {
+  timeout: 120_000,
+}, async () => {
   order.length = 0;
   await patch({ unsupportedConfigOverrides: { apiServerArguments: { bad: ['x'] } } });
   const { status } = await until('failed', (each) =>
@@ -177,13 +179,13 @@ test('stops a bad revision at the first master, which returns to the last good o
   assert.equal(map.data?.['status'], 'Failed');
 });
 
-test('replaces the bad revision when the setting is corrected', { timeout: 120_000 }, async () => {
+test('replaces a failed revision when the invalid setting is corrected', { timeout: 120_000 }, async () => {
   await patch({ unsupportedConfigOverrides: null });
   const { status } = await allAt(4);
   assert.equal(status?.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('restarts only the master whose file changed', { timeout: 120_000 }, async () => {
+test('restarts only the master on which a configuration file changed', { timeout: 120_000 }, async () => {
   order.length = 0;
   const host = hosts.get('m2') as MemoryHost;
   host.edit('two');

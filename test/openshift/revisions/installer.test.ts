@@ -55,7 +55,7 @@ const wanted = (revision: number, overlay = ''): Target => ({
   keepSucceeded: 5,
 });
 
-test('keeps the files at the first start, and the component starts with them', async () => {
+test('saves the files as revision 1 at the first start, and starts the component with them', async () => {
   const host = new MemoryHost('one');
   const { installer } = make(host);
   await installer.prepare(false);
@@ -65,7 +65,7 @@ test('keeps the files at the first start, and the component starts with them', a
   assert.equal(host.directories.size, 1);
 });
 
-test('rolls back a bad file that was installed on request without an API server', async () => {
+test('rolls back an invalid file that an administrator installed while no API server was available', async () => {
   const host = new MemoryHost('one');
   const { installer, reports } = make(host);
   await installer.prepare(false);
@@ -83,7 +83,7 @@ test('rolls back a bad file that was installed on request without an API server'
   assert.equal(reports.at(-1)?.current, 1);
 });
 
-test('starts the last good files on a host that boots with failed ones', async () => {
+test('starts the last good files on a host whose current files fail after a boot', async () => {
   const host = new MemoryHost('one');
   const first = make(host);
   await first.installer.prepare(false);
@@ -107,7 +107,7 @@ test('starts the last good files on a host that boots with failed ones', async (
   assert.equal(host.state.current, 3);
 });
 
-test('completes the copy at the start after a power failure between state and copy', async () => {
+test('copies the files at the next start if a power failure occurred after the state was written', async () => {
   const host = new MemoryHost('one');
   const { installer } = make(host);
   await installer.prepare(false);
@@ -131,7 +131,7 @@ test('completes the copy at the start after a power failure between state and co
   await restarted.installer.stop();
 });
 
-test('follows certificates without a restart, and includes them in the next revision', async () => {
+test('applies renewed certificates without a restart, and includes them in the next revision', async () => {
   const host = new MemoryHost('one');
   const made = make(host);
   await made.installer.prepare(false);
@@ -163,7 +163,7 @@ test('installs changed files while no API server responds', async () => {
   await made.installer.stop();
 });
 
-test('a trial lasts equally long when the clock of the host is set forward or back during it', async () => {
+test('the trial of a revision has the same duration when the clock is set forward or back', async () => {
   const day = 24 * 3_600_000;
   for (const jumpMs of [day, -day]) {
     let offsetMs = 0;

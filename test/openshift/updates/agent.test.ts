@@ -145,7 +145,7 @@ async function until(
   throw new Error(`not ${what}`);
 }
 
-test('fetches, switches and restarts a host, and completes when the cluster reports it healthy', {
+test('a host fetches a release, switches to it and restarts, and completes when the cluster reports it healthy', {
   timeout: 60_000,
 }, async () => {
   const old = hostProcess('0.1.0');
@@ -188,7 +188,7 @@ test('fetches, switches and restarts a host, and completes when the cluster repo
   await next.stop();
 });
 
-test('rejects a manifest of a version other than the wanted one', { timeout: 60_000 }, async () => {
+test('rejects a release manifest with a version other than the requested one', { timeout: 60_000 }, async () => {
   const host = hostProcess('0.2.0');
   await want('3', '0.9.9');
   const update = await until('failed', (each) => each?.id === '3' && each.state === 'Failed');
@@ -197,7 +197,7 @@ test('rejects a manifest of a version other than the wanted one', { timeout: 60_
   await host.stop();
 });
 
-test('refuses an older release that cannot read the store before the switch', { timeout: 60_000 }, async () => {
+test('rejects a switch to an older release that cannot read the store', { timeout: 60_000 }, async () => {
   storeLevel = 3;
   const before = saved.length;
   await writeFile(join(root, 'bin/hyperedge-0.1.9'), 'kept from before');
@@ -214,7 +214,7 @@ test('refuses an older release that cannot read the store before the switch', { 
   storeLevel = 2;
 });
 
-test('drains a host before the update and uncordons it afterwards if its pool requests that', {
+test('drains a host before the update and uncordons it afterwards if its pool requests a drain', {
   timeout: 60_000,
 }, async () => {
   const pods = admin.resource(resources.pods);
@@ -245,7 +245,7 @@ test('drains a host before the update and uncordons it afterwards if its pool re
   await next.stop();
 });
 
-test('releases the store snapshot after a rollback once the host is healthy', {
+test('deletes the store snapshot of a rolled-back update once the host is healthy', {
   timeout: 60_000,
 }, async () => {
   const record = { id: '5', from: '0.9.8', to: '0.9.9', phase: 'failed', message: 'x', timeoutMs: 1 };
@@ -266,7 +266,7 @@ test('releases the store snapshot after a rollback once the host is healthy', {
   await host.stop();
 });
 
-test('keeps the files of announced releases while their keys are not read yet, and backs off from failed fetches', {
+test('keeps release files while the trusted keys are not loaded yet, and backs off after failed fetches', {
   timeout: 60_000,
 }, async () => {
   keys = [];

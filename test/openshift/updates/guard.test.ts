@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('executables of releases are stored side by side and one of them is linked', async () => {
+test('stores the executables of releases side by side and switches between them with a symbolic link', async () => {
   assert.equal(await executables.link(), undefined);
   assert.equal(await executables.has('0.1.0', undefined), true);
   assert.equal(await executables.has('0.2.0', '0'.repeat(64)), false);
@@ -61,7 +61,9 @@ test('executables of releases are stored side by side and one of them is linked'
   assert.deepEqual((await readdir(directory())).sort(), ['hyperedge', 'hyperedge-0.2.0', 'hyperedge-guard']);
 });
 
-test('replaces an executable that does not confirm in time with the former one', { timeout: 30_000 }, async () => {
+test('replaces an executable that does not confirm its start in time with the former executable', {
+  timeout: 30_000,
+}, async () => {
   await executables.writeRecord(record());
   await executables.setLink('0.2.0');
   await runGuard(executables, clock, silentLog);
@@ -74,7 +76,7 @@ test('replaces an executable that does not confirm in time with the former one',
   assert.equal(await executables.countStart('3'), 1);
 });
 
-test('guard keeps an executable that confirms its start', { timeout: 30_000 }, async () => {
+test('the guard keeps an executable that confirms its start in time', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ timeoutMs: 60_000 }));
   await executables.setLink('0.2.0');
   const guarded = runGuard(executables, clock, silentLog);
@@ -84,7 +86,7 @@ test('guard keeps an executable that confirms its start', { timeout: 30_000 }, a
   assert.deepEqual(restarts, []);
 });
 
-test('guard completes an interrupted rollback', { timeout: 30_000 }, async () => {
+test('the guard completes a rollback that was interrupted', { timeout: 30_000 }, async () => {
   await executables.writeRecord(record({ phase: 'rollingBack', message: 'too late' }));
   await executables.setLink('0.2.0');
   await runGuard(executables, clock, silentLog);
@@ -92,12 +94,12 @@ test('guard completes an interrupted rollback', { timeout: 30_000 }, async () =>
   assert.equal((await executables.record())?.message, 'too late');
 });
 
-test('guard exits when there is no update', async () => {
+test('the guard exits when no update is in progress', async () => {
   await runGuard(executables, clock, silentLog);
   assert.deepEqual(restarts, []);
 });
 
-test('rejects updates of an executable that was not installed', async () => {
+test('rejects an update of an executable that hyperedge install has not installed', async () => {
   const other = createExecutables({
     directory: directory(),
     recordFile: join(root, 'record'),

@@ -54,7 +54,7 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
   assert.fail(what);
 };
 
-test('reports to a host under update whether another one can connect to it', { timeout: 60_000 }, async () => {
+test('another host reports whether it can connect to a host under update', { timeout: 60_000 }, async () => {
   let broken = true;
   let probes = 0;
   const h1 = await host('h1', async () => assert.fail('nothing is under update'));

@@ -28,7 +28,7 @@ const imageOf = (letter: string) => ({
   pullSpec: `lab.local/app@sha256:${letter.repeat(64)}`,
 });
 
-test('keeps the same history of a tag as a plain list of images', () => {
+test('records the history of an image stream tag like a plain list of images', () => {
   const below = sequence(11);
   for (let round = 0; round < 50; round++) {
     const stream: ImageStream = {};
@@ -55,7 +55,7 @@ test('keeps the same history of a tag as a plain list of images', () => {
   }
 });
 
-test('an image stream imports a tag when it changes, and again after a failure', () => {
+test('imports an image stream tag when its spec changes, and retries a failed import', () => {
   const stream: ImageStream = { metadata: { name: 's', generation: 1 } };
   const from = { kind: 'DockerImage', name: 'lab.local/app:1' };
   setSpecTag(stream, { name: '1', from });
@@ -74,7 +74,7 @@ test('an image stream imports a tag when it changes, and again after a failure',
   assert.deepEqual(due(), []);
 });
 
-test('names of images are completed as registries do', () => {
+test('adds the default registry, repository and tag to image names, and rejects invalid names', () => {
   const digest = `sha256:${'a'.repeat(64)}`;
   const names: readonly [string, string | undefined][] = [
     ['busybox', 'docker.io/library/busybox:latest'],
@@ -95,7 +95,7 @@ test('names of images are completed as registries do', () => {
   assert.deepEqual(splitTagName('app', 'latest'), { stream: 'app', tag: 'latest' });
 });
 
-test('changes only the image of the container that a trigger names', () => {
+test('an image trigger changes only the image of the container that it names', () => {
   const workload = (triggers: unknown, path: 'spec' | 'job' = 'spec') => {
     const containers = [
       { name: 'a', image: 'old' },

@@ -25,7 +25,7 @@ const stored = (plane: ControlPlane): Promise<DaemonSet | undefined> =>
       throw error;
     });
 
-test('runs a privileged pod on each node and restores it, and none in the other profile', async () => {
+test('runs a privileged pod of the machine config daemon on each node in profile okd, and none in profile kubernetes', async () => {
   const api = await startServer({ config: { openshift: { profile: 'okd', domain: 'apps.lab.example' } } });
   const plane = await startControlPlane({ api, controllers: { daemonPods: true } });
   try {

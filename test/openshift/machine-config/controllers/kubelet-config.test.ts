@@ -65,7 +65,7 @@ const isMissing = (name: string): Promise<true> =>
     }
   }, `${name} to go`);
 
-test('adds a fragment to the pools of a KubeletConfig, and removes the fragment with the KubeletConfig', async () => {
+test('adds a MachineConfig to the pools of a KubeletConfig, and removes it with the KubeletConfig', async () => {
   await kubelet('large', { maxPods: 100, evictionHard: { 'memory.available': '200Mi' } }, { autoSizingReserved: true });
   const large = await resultOf('large', 'Success');
   assert.deepEqual(large.metadata?.finalizers, ['99-worker-generated-kubelet']);
@@ -90,7 +90,7 @@ test('adds a fragment to the pools of a KubeletConfig, and removes the fragment 
   await isMissing('99-worker-generated-kubelet');
 });
 
-test('rejects settings that would keep a node from rejoining, by name as upstream does', async () => {
+test("rejects KubeletConfig fields that would prevent a node from joining again, with upstream's messages", async () => {
   const refused: readonly (readonly [JsonObject, object, RegExp])[] = [
     [{ staticPodPath: '/tmp/pods' }, {}, /staticPodPath is not allowed to be set, but contains: \/tmp\/pods/],
     [{ cgroupDriver: 'cgroupfs' }, {}, /cgroupDriver is not allowed to be set, but contains: cgroupfs/],
@@ -119,7 +119,7 @@ test('rejects settings that would keep a node from rejoining, by name as upstrea
   await assert.rejects(kubelet('verbose', {}, { logLevel: 11 }), /spec.logLevel: Invalid value: 11/);
 });
 
-test('omits the zero values that Go clients write', async () => {
+test('ignores fields of a KubeletConfig with zero values as Go clients write them', async () => {
   const config = { maxPods: 100, syncFrequency: '0s', authentication: { x509: {}, webhook: { cacheTTL: '0s' } } };
   await kubelet('zero', config);
   await resultOf('zero', 'Success');
@@ -127,7 +127,7 @@ test('omits the zero values that Go clients write', async () => {
   await isMissing('99-worker-generated-kubelet');
 });
 
-test('allows ten KubeletConfigs per pool, each named after the previous one, and rejects the eleventh', async () => {
+test('creates a numbered MachineConfig for each of ten KubeletConfigs per pool, and rejects the eleventh', async () => {
   for (let index = 0; index < 10; index++) {
     await kubelet(`ten-${index}`, { maxPods: 100 + index });
     await resultOf(`ten-${index}`, 'Success');
@@ -143,7 +143,7 @@ test('allows ten KubeletConfigs per pool, each named after the previous one, and
   assert.equal(eleventh.metadata?.finalizers, undefined);
 });
 
-test('adds a fragment for a ContainerRuntimeConfig and rejects unsupported settings', async () => {
+test('adds a MachineConfig for a ContainerRuntimeConfig and rejects unsupported fields', async () => {
   const resultFor = (name: string, message: RegExp) =>
     eventually(
       async () => message.test((await runtimes().get(name)).status?.conditions?.at(-1)?.message ?? ''),

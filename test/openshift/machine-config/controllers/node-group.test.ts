@@ -75,7 +75,7 @@ const event = (name: string, message: RegExp): Promise<unknown> =>
     );
   }, `an event of ${name}`);
 
-test("creates a KubeletConfig for the pool of a group's workers, and deletes it with the arguments", async () => {
+test('creates a KubeletConfig from the kubelet arguments of a node group, and deletes it with the arguments', async () => {
   await addHost('n1', { [GROUP_LABEL]: 'node-config-compute' });
   await addHost('n2', {});
   await group('node-config-compute', 'node-labels: [a=b]');
@@ -110,7 +110,7 @@ test("creates a KubeletConfig for the pool of a group's workers, and deletes it 
   );
 });
 
-test("prefers a pool of an administrator to the pool of the node's group", async () => {
+test("prefers a pool that an administrator created to the pool of the node's group", async () => {
   await edit('node-config-compute', "max-pods: ['44']");
   await eventually(async () => (await kubeletConfigOf('node-config-compute'))?.['maxPods'] === 44, 'the new value');
   const nodeSelector = { matchLabels: { special: '' } };
@@ -130,7 +130,7 @@ test("prefers a pool of an administrator to the pool of the node's group", async
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 44')));
 });
 
-test('moves arguments that hosts have applied to the pool, and keeps masters in their pool', async () => {
+test('a pool applies kubelet arguments of a node group in place of the hosts, and masters stay in the pool master', async () => {
   await addHost('m1', { [GROUP_LABEL]: 'node-config-all-in-one', [MASTER]: '' });
   await group('node-config-all-in-one', "max-pods: ['50']");
   await eventually(() => byPools('node-config-all-in-one'), 'a group that pools apply');
@@ -140,7 +140,7 @@ test('moves arguments that hosts have applied to the pool, and keeps masters in 
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 50')));
 });
 
-test('leaves arguments that a pool does not support to the hosts, and reports them in an event', async () => {
+test('an event reports why a pool cannot apply a node group, whose arguments the hosts then keep applying', async () => {
   const pools = plane.of(resources.machineConfigPools);
   const nodeSelector = { matchLabels: { rack: '7' } };
   await pools.create({

@@ -83,7 +83,7 @@ const aimedAt = async (target: string): Promise<string[]> =>
     .filter((node) => annotation(node, DESIRED_CONFIG) === target)
     .map(({ metadata }) => metadata?.name ?? '');
 
-test('renders the default pools from their base fragments', async () => {
+test('renders the configs of the default pools master and worker from their base fragments', async () => {
   const master = await newTarget('master', '');
   const worker = await newTarget('worker', '');
   assert.match(master, /^rendered-master-[0-9a-f]{32}$/);
@@ -107,7 +107,7 @@ test('renders the default pools from their base fragments', async () => {
   );
 });
 
-test('updates the workers one by one and counts them in the status', async () => {
+test('updates the workers one at a time and counts updated workers in the pool status', async () => {
   const old = await targetOf('worker');
   for (const name of ['w1', 'w2', 'w3']) await addHost(name);
   await updatedTo('worker', old);
@@ -146,7 +146,7 @@ test('updates the workers one by one and counts them in the status', async () =>
   );
 });
 
-test('renders a paused pool without updating nodes, and updates several nodes by a maxUnavailable percentage', async () => {
+test('updates no node of a paused pool, and several nodes at once for a maxUnavailable percentage', async () => {
   const old = await targetOf('worker');
   await pools().patch('worker', undefined, 'merge', { spec: { paused: true, maxUnavailable: '67%' } });
   await configs().create(fragment('51-issue', 'worker', '/etc/issue', 'lab'));
@@ -166,7 +166,7 @@ test('renders a paused pool without updating nodes, and updates several nodes by
   await pools().patch('worker', undefined, 'merge', { spec: { maxUnavailable: null } });
 });
 
-test('degrades the pool while a fragment is not valid Ignition', async () => {
+test('degrades the pool while a MachineConfig contains invalid Ignition', async () => {
   const before = await targetOf('worker');
   const bad = fragment('60-bad', 'worker', '/etc/../etc/x', 'x');
   await configs().create(bad);
@@ -186,7 +186,7 @@ test('degrades the pool while a fragment is not valid Ignition', async () => {
   );
 });
 
-test('renders settings that no host supports, degrades the pool when a host rejects them, and retargets that host', async () => {
+test('degrades the pool when a host rejects an unsupported config, and returns the host to the next valid config', async () => {
   const old = await targetOf('worker');
   const disks = fragment('61-disks', 'worker', '/etc/disks', 'x');
   await configs().create({
@@ -210,7 +210,7 @@ test('renders settings that no host supports, degrades the pool when a host reje
   await updatedTo('worker', old);
 });
 
-test('prefers a custom pool to worker, rejects two custom pools of a node, and selects no node with {}', async () => {
+test('a custom pool takes precedence over worker, and an empty node selector selects no node', async () => {
   const worker = await targetOf('worker');
   for (const role of ['infra', 'lab']) {
     await pools().create({
@@ -251,7 +251,7 @@ test('prefers a custom pool to worker, rejects two custom pools of a node, and s
   assert.equal((await pools().get('all')).spec?.configuration?.name, undefined);
 });
 
-test('updates masters one at a time, and none while another is not ready', async () => {
+test('updates masters one at a time, and no master while another master is not ready', async () => {
   for (const name of ['m1', 'm2', 'm3']) await addHost(name, { [MASTER]: 'true' });
   const old = await targetOf('master');
   await pools().patch('master', undefined, 'merge', { spec: { maxUnavailable: 3 } });
@@ -279,7 +279,7 @@ test('updates masters one at a time, and none while another is not ready', async
   await updatedTo('master', target);
 });
 
-test('labels masters as workers or taints them, according to the Scheduler of the cluster', async () => {
+test('mastersSchedulable of the Scheduler object determines the labels and taints of masters', async () => {
   await addHost('m-schedulable', { [MASTER]: '' });
   const set = (mastersSchedulable: boolean) =>
     plane.of(resources.schedulers).patch('cluster', undefined, 'merge', { spec: { mastersSchedulable } });
@@ -303,7 +303,7 @@ test('labels masters as workers or taints them, according to the Scheduler of th
   await nodes().delete('m-schedulable');
 });
 
-test('executes a drain requested by annotation: cordons, evicts, acknowledges and uncordons', async () => {
+test('drains a node on request of its annotation, acknowledges the drain, and uncordons the node afterwards', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'work' } });
   await plane.of(resources.pods).create({
     metadata: { name: 'p', namespace: 'work' },
@@ -320,7 +320,7 @@ test('executes a drain requested by annotation: cordons, evicts, acknowledges an
   await eventually(async () => (await nodes().get('w2')).spec?.unschedulable !== true, 'an uncordoned node');
 });
 
-test('blocks a drain by a disruption budget', async () => {
+test('a PodDisruptionBudget blocks the drain of a node', async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'held', namespace: 'work', labels: { app: 'held' } },
     spec: { nodeName: 'w2', containers: [{ name: 'c', image: 'app' }] },
@@ -338,7 +338,7 @@ test('blocks a drain by a disruption budget', async () => {
   assert.equal(annotation(await nodes().get('w2'), LAST_APPLIED_DRAIN), 'uncordon-rendered-worker-1');
 });
 
-test('rejects a kubelet newer than the API server, and serves and reports older ones', async () => {
+test('rejects a node whose kubelet is newer than the API server, and reports nodes with an older kubelet', async () => {
   const register = async (name: string, kubeletVersion: string): Promise<void> => {
     const client = await plane.clientAs(`system:node:${name}`, 'system:nodes');
     const nodeInfo = { kubeletVersion } as NonNullable<NonNullable<Node['status']>['nodeInfo']>;

@@ -10,24 +10,27 @@ const root = { skip: process.getuid?.() !== 0 };
 const done = (world: World, config: string) => () =>
   world.annotation('state') === 'Done' && world.annotation('currentConfig') === config;
 
-test('applies a file without further steps, and restores the original when it is removed', root, () =>
-  withWorld(async (world) => {
-    await world.write('etc/motd', 'original');
-    world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
-    world.configs.set('rendered-worker-2', fileConfig({}));
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(done(world, 'rendered-worker-1'));
-    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['hello', 'x']);
-    assert.deepEqual(world.steps, []);
-    world.desire('rendered-worker-2');
-    await world.until(done(world, 'rendered-worker-2'));
-    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['original', undefined]);
-    assert.equal(world.annotation('reason'), '');
-  }),
+test(
+  'applies a changed file without drain or reboot, and restores the original when the config drops the file',
+  root,
+  () =>
+    withWorld(async (world) => {
+      await world.write('etc/motd', 'original');
+      world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
+      world.configs.set('rendered-worker-2', fileConfig({}));
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(done(world, 'rendered-worker-1'));
+      assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['hello', 'x']);
+      assert.deepEqual(world.steps, []);
+      world.desire('rendered-worker-2');
+      await world.until(done(world, 'rendered-worker-2'));
+      assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['original', undefined]);
+      assert.equal(world.annotation('reason'), '');
+    }),
 );
 
-test('writes, enables, reloads and restarts a unit, and stops it when it is removed', root, () =>
+test('writes, enables and starts a systemd unit, and stops it when the config drops the unit', root, () =>
   withWorld(async (world) => {
     const contents = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
     const dropins = [{ name: '10-a.conf', contents: '[Service]\nNice=1\n' }];
@@ -58,34 +61,37 @@ test('writes, enables, reloads and restarts a unit, and stops it when it is remo
   }),
 );
 
-test('follows the node disruption policy, and reloads kubelet and registries without affecting pods', root, () =>
-  withWorld(async (world) => {
-    const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
-    world.configs.set('rendered-worker-1', fileConfig(files));
-    world.policies = {
-      spec: {
-        nodeDisruptionPolicy: {
-          files: [
-            { path: '/etc/app', actions: [{ type: 'Drain' }, { type: 'Reload', reload: { serviceName: 'app' } }] },
-          ],
+test(
+  'follows the node disruption policy, and reloads kubelet.conf and registries.conf without affecting pods',
+  root,
+  () =>
+    withWorld(async (world) => {
+      const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
+      world.configs.set('rendered-worker-1', fileConfig(files));
+      world.policies = {
+        spec: {
+          nodeDisruptionPolicy: {
+            files: [
+              { path: '/etc/app', actions: [{ type: 'Drain' }, { type: 'Reload', reload: { serviceName: 'app' } }] },
+            ],
+          },
         },
-      },
-    };
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-1');
-    assert.equal(world.annotation('state'), 'Working');
-    assert.equal(await world.read('etc/app/a'), undefined);
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
-    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
-    assert.deepEqual(world.steps, ['reload app.service', 'reload-images', 'restart-kubelet']);
-    assert.equal(world.annotation('state'), 'Working');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
-    await world.until(done(world, 'rendered-worker-1'));
-  }),
+      };
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-1');
+      assert.equal(world.annotation('state'), 'Working');
+      assert.equal(await world.read('etc/app/a'), undefined);
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
+      await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+      assert.deepEqual(world.steps, ['reload app.service', 'reload-images', 'restart-kubelet']);
+      assert.equal(world.annotation('state'), 'Working');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+      await world.until(done(world, 'rendered-worker-1'));
+    }),
 );
 
-test('rejects a change that no running host supports as Unreconcilable, and applies the next config', root, () =>
+test('reports a change that a running host does not support as Unreconcilable, and applies the next config', root, () =>
   withWorld(async (world) => {
     const disks = { storage: { disks: [{ device: '/one' }], files: [{ path: '/etc/a' }] } };
     world.configs.set('rendered-worker-bad', fileConfig({}, disks));
@@ -108,33 +114,36 @@ test('rejects a change that no running host supports as Unreconcilable, and appl
   }),
 );
 
-test('rolls back a host that is not Ready after a change, reports it and does not retry', root, () =>
-  withWorld(async (world) => {
-    await world.write('etc/network', 'up');
-    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
-    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2', '/etc/network': 'down' }));
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(done(world, 'rendered-worker-1'));
-    // The config removes the network, so the API server is unreachable afterwards.
-    Object.defineProperty(world, 'reachable', {
-      get: () => readFileSync(join(world.root, 'etc/network'), 'utf8') !== 'down',
-    });
-    world.desire('rendered-worker-2');
-    await world.until(async () => (await world.read('etc/network')) === 'down');
-    await world.until(async () => (await world.read('etc/network')) === 'up');
-    await world.until(() => world.annotation('state') === 'Degraded');
-    const reason = 'rolled back from rendered-worker-2 to rendered-worker-1: API server not reached within 0m2s';
-    assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
-    assert.equal(await world.read('etc/a'), '1');
-    assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
-    assert.ok(world.events.some((event) => event.startsWith('Warning ConfigRolledBack')));
-    await world.restart();
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    assert.equal(await world.read('etc/a'), '1');
-    world.desire('rendered-worker-1');
-    await world.until(done(world, 'rendered-worker-1'));
-  }),
+test(
+  'rolls back a config after which the host is not Ready, reports the failure and does not retry the config',
+  root,
+  () =>
+    withWorld(async (world) => {
+      await world.write('etc/network', 'up');
+      world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+      world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2', '/etc/network': 'down' }));
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(done(world, 'rendered-worker-1'));
+      // The config removes the network, so the API server is unreachable afterwards.
+      Object.defineProperty(world, 'reachable', {
+        get: () => readFileSync(join(world.root, 'etc/network'), 'utf8') !== 'down',
+      });
+      world.desire('rendered-worker-2');
+      await world.until(async () => (await world.read('etc/network')) === 'down');
+      await world.until(async () => (await world.read('etc/network')) === 'up');
+      await world.until(() => world.annotation('state') === 'Degraded');
+      const reason = 'rolled back from rendered-worker-2 to rendered-worker-1: API server not reached within 0m2s';
+      assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
+      assert.equal(await world.read('etc/a'), '1');
+      assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
+      assert.ok(world.events.some((event) => event.startsWith('Warning ConfigRolledBack')));
+      await world.restart();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assert.equal(await world.read('etc/a'), '1');
+      world.desire('rendered-worker-1');
+      await world.until(done(world, 'rendered-worker-1'));
+    }),
 );
 
 const networkUnit = (script: string) => ({
@@ -149,38 +158,41 @@ const networkUnit = (script: string) => ({
   },
 });
 
-test('rolls back a unit that later stops the network, together with a file added in between', root, () =>
-  withWorld(async (world) => {
-    world.settleMs = 2_000;
-    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
-    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
-    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(done(world, 'rendered-worker-1'));
-    world.desire('rendered-worker-2');
-    await world.until(done(world, 'rendered-worker-2'));
-    // The killed process had the record of the old config on disk, not only in memory.
-    world.steps.length = 0;
-    await world.restart();
-    await world.until(done(world, 'rendered-worker-2'));
-    world.desire('rendered-worker-3');
-    await world.until(done(world, 'rendered-worker-3'));
-    assert.deepEqual(world.steps, []);
-    world.reachable = false;
-    await world.until(async () => (await world.read('etc/a')) === '1');
-    world.reachable = true;
-    await world.until(() => world.annotation('state') === 'Degraded');
-    assert.match(
-      world.annotation('reason'),
-      /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
-    );
-    assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
-    assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
-  }),
+test(
+  'rolls back a unit that disconnects the host some seconds later, together with a config applied in between',
+  root,
+  () =>
+    withWorld(async (world) => {
+      world.settleMs = 2_000;
+      world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+      world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
+      world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(done(world, 'rendered-worker-1'));
+      world.desire('rendered-worker-2');
+      await world.until(done(world, 'rendered-worker-2'));
+      // The killed process had the record of the old config on disk, not only in memory.
+      world.steps.length = 0;
+      await world.restart();
+      await world.until(done(world, 'rendered-worker-2'));
+      world.desire('rendered-worker-3');
+      await world.until(done(world, 'rendered-worker-3'));
+      assert.deepEqual(world.steps, []);
+      world.reachable = false;
+      await world.until(async () => (await world.read('etc/a')) === '1');
+      world.reachable = true;
+      await world.until(() => world.annotation('state') === 'Degraded');
+      assert.match(
+        world.annotation('reason'),
+        /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
+      );
+      assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
+      assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
+    }),
 );
 
-test('keeps an unconfirmed config when the next config fails, until the unconfirmed config fails too', root, () =>
+test('keeps an unconfirmed config when the next config fails, until the unconfirmed config itself fails', root, () =>
   withWorld(async (world) => {
     world.settleMs = 4_000;
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }, networkUnit('/bin/first')));
@@ -202,7 +214,7 @@ test('keeps an unconfirmed config when the next config fails, until the unconfir
   }),
 );
 
-test('keeps the config of a host that stayed Ready, regardless of later network failures', root, () =>
+test('does not roll back a config that was confirmed by a Ready host when the network fails later', root, () =>
   withWorld(async (world) => {
     const isConfirmed = async (): Promise<boolean> =>
       !('trial' in JSON.parse((await world.read('var/lib/origin/machine-config/state.json')) ?? '').note);
@@ -230,7 +242,7 @@ test('keeps the config of a host that stayed Ready, regardless of later network 
   }),
 );
 
-test('rolls back a master that loses its address although it can connect to its own API server', root, () =>
+test('rolls back a config that removes the address of a master, even if its own API server stays reachable', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-master-1', fileConfig({ '/etc/netplan/50.yaml': 'network: {}' }));
     await world.restart();
@@ -243,7 +255,7 @@ test('rolls back a master that loses its address although it can connect to its 
   }),
 );
 
-test('the machine config daemon restores the files when a step fails', root, () =>
+test('the machine config daemon restores all files when one step of a config fails', root, () =>
   withWorld(async (world) => {
     const units = [{ name: 'a.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' }];
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'a' }, { systemd: { units } }));
@@ -260,41 +272,38 @@ test('the machine config daemon restores the files when a step fails', root, () 
   }),
 );
 
-test(
-  'changes kernel arguments with a drain, the boot loader file, a reboot and a check of the running kernel',
-  root,
-  () =>
-    withWorld(async (world) => {
-      await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
-      const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
-      world.configs.set('rendered-worker-1', spec);
-      world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
-      await world.restart();
-      world.desire('rendered-worker-1');
-      await world.until(() => world.annotation('desiredDrain') !== '');
-      world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
-      await world.until(() => world.steps.includes('reboot'));
-      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-      assert.equal(world.annotation('state'), 'Working');
-      world.annotate({ touched: 'meanwhile' });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
-      Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
-      await world.restart();
-      await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
-      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
-      await world.until(done(world, 'rendered-worker-1'));
-      // Simulates a boot loader that does not pass the arguments.
-      world.desire('rendered-worker-2');
-      await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
-      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
-      await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
-      world.bootId = 'boot-3';
-      await world.restart();
-      await world.until(() => world.annotation('state') === 'Degraded');
-      assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
-      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-    }),
+test('applies kernel arguments by drain, boot loader change and reboot, and checks the running kernel', root, () =>
+  withWorld(async (world) => {
+    await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
+    const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
+    world.configs.set('rendered-worker-1', spec);
+    world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(() => world.annotation('desiredDrain') !== '');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
+    await world.until(() => world.steps.includes('reboot'));
+    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+    assert.equal(world.annotation('state'), 'Working');
+    world.annotate({ touched: 'meanwhile' });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
+    Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
+    await world.restart();
+    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+    await world.until(done(world, 'rendered-worker-1'));
+    // Simulates a boot loader that does not pass the arguments.
+    world.desire('rendered-worker-2');
+    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
+    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+    world.bootId = 'boot-3';
+    await world.restart();
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
+    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+  }),
 );
 
 /** Runs until the reboot for the config's kernel arguments starts. */
@@ -314,7 +323,7 @@ async function booted(world: World, config: string, cmdline: string): Promise<vo
   await world.until(done(world, config));
 }
 
-test('keeps boot loader entries that a kernel package rewrites', root, () =>
+test('accepts boot loader entries that a kernel package has rewritten, and keeps their kernel arguments', root, () =>
   withWorld(async (world) => {
     const file = 'boot/extlinux/extlinux.conf';
     await world.write(file, 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1\n');
@@ -335,7 +344,7 @@ test('keeps boot loader entries that a kernel package rewrites', root, () =>
   }),
 );
 
-test('repeats the reboot after a power failure before the boot loader file was written', root, () =>
+test('reboots again after a power failure that occurred before the boot loader file was written', root, () =>
   withWorld(async (world) => {
     await world.write('boot/cmdline.txt', 'console=tty1\n');
     world.configs.set('rendered-worker-1', { ...fileConfig({}), kernelArguments: ['nosmt'] });
@@ -384,7 +393,7 @@ test('changes no files and retries when the boot partition is read-only or full'
   }),
 );
 
-test('reports drift with path and difference, or repairs it, within a second', root, () =>
+test('detects drift of a file within a second, and either reports path and difference or repairs the file', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
     world.pools.set('worker', {});
@@ -417,7 +426,7 @@ test('reports drift with path and difference, or repairs it, within a second', r
   }),
 );
 
-test('detects at start the drift that occurred before', root, () =>
+test('detects at its start drift that occurred while the daemon was stopped', root, () =>
   withWorld(async (world) => {
     world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': 'right' }));
     await world.restart();
@@ -436,7 +445,7 @@ test('detects at start the drift that occurred before', root, () =>
   }),
 );
 
-test('writes SSH keys of the configured user, and rejects a missing account', root, () =>
+test('writes SSH keys of the configured user, and rejects a user that the host does not have', root, () =>
   withWorld(async (world) => {
     await world.write('etc/passwd', 'root:x:0:0::/root:/bin/sh\ncore:x:1234:1234::/home/core:/bin/sh\n');
     await world.write('etc/group', 'core:x:1234:\n');

@@ -22,7 +22,7 @@ function answer(spec: object, config: object): string {
   return JSON.stringify({ ...rest, storage: { files: [...(storage?.files ?? []), ...files] } });
 }
 
-test('applies a served config as the first of a host, on trial at its first start and then Done', root, () =>
+test('applies the served config of a new host as its first config, and confirms it after the first start', root, () =>
   withWorld(async (world) => {
     const disk = createDisk(world.root);
     const parts = {

@@ -32,7 +32,7 @@ async function withHost(act: (root: string, files: ReturnType<typeof createHostF
   }
 }
 
-test('writes files with their modes and restores originals', { skip: uid !== 0 }, () =>
+test('writes files with their modes and restores the original files', { skip: uid !== 0 }, () =>
   withHost(async (root, files) => {
     await writeFile(join(root, 'etc/motd'), 'original', { mode: 0o600 });
     assert.equal(await files.open(), undefined);
@@ -68,7 +68,7 @@ test('rejects symbolic links in the path and writes no file through them', { ski
   }),
 );
 
-test('detects and names a change of content, mode or directory', { skip: uid !== 0 }, () =>
+test('detects a changed content, file mode or directory, and names the difference', { skip: uid !== 0 }, () =>
   withHost(async (root, files) => {
     await files.open();
     await files.apply(tree(['/etc/deep/a', file('expected')], ['/etc/l', { kind: 'link', target: '/x' }]), null);
@@ -108,23 +108,26 @@ while (Atomics.load(stop, 0) === 0) {
   } catch {}
 }`;
 
-test('changes the mode of no file by which its new directory is replaced', { skip: uid !== 0 }, () =>
-  withHost(async (root) => {
-    const [at, victim] = [join(root, 'etc/home'), join(root, 'victim')];
-    await writeFile(victim, 'secret', { mode: 0o600 });
-    const stop = new Int32Array(new SharedArrayBuffer(4));
-    const worker = new Worker(SWAP, { eval: true, workerData: { at, victim, stop } });
-    await once(worker, 'online');
-    try {
-      const disk = createDisk(root);
-      for (let attempt = 0; attempt < 100; attempt++) {
-        await disk.makeDirectory('/etc/home', { mode: 0o755, uid, gid }).catch(() => undefined);
-        assert.equal((await stat(victim)).mode & 0o777, 0o600, `attempt ${attempt}`);
-        await rm(at, { recursive: true, force: true });
+test(
+  'does not change the mode of a file that another process puts in place of a new directory',
+  { skip: uid !== 0 },
+  () =>
+    withHost(async (root) => {
+      const [at, victim] = [join(root, 'etc/home'), join(root, 'victim')];
+      await writeFile(victim, 'secret', { mode: 0o600 });
+      const stop = new Int32Array(new SharedArrayBuffer(4));
+      const worker = new Worker(SWAP, { eval: true, workerData: { at, victim, stop } });
+      await once(worker, 'online');
+      try {
+        const disk = createDisk(root);
+        for (let attempt = 0; attempt < 100; attempt++) {
+          await disk.makeDirectory('/etc/home', { mode: 0o755, uid, gid }).catch(() => undefined);
+          assert.equal((await stat(victim)).mode & 0o777, 0o600, `attempt ${attempt}`);
+          await rm(at, { recursive: true, force: true });
+        }
+      } finally {
+        Atomics.store(stop, 0, 1);
+        await once(worker, 'exit');
       }
-    } finally {
-      Atomics.store(stop, 0, 1);
-      await once(worker, 'exit');
-    }
-  }),
+    }),
 );

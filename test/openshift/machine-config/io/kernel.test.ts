@@ -24,7 +24,7 @@ async function loaderOf(files: Readonly<Record<string, string>>): Promise<string
 
 const MKCONFIG = 'for x in ${sysconfdir}/default/grub.d/*.cfg ; do . "$x"; done\n';
 
-test("detects the boot loader's file in the layouts of distributions", async () => {
+test('detects the boot loader and its configuration file on different distributions', async () => {
   const arguments_ = 'console=tty1\n';
   const firmware = '/boot/firmware/cmdline.txt';
   assert.equal(

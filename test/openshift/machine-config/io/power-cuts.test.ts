@@ -49,7 +49,7 @@ const TREES: readonly Tree[] = [
 const visible = (disk: SimulatedDisk): string =>
   JSON.stringify([...disk.snapshot()].filter(([path]) => !path.startsWith('/var/lib/origin')).sort());
 
-test('200 power failures: after the replay the host has the old or the new files, as recorded', async () => {
+test('after each of 200 power failures, the host has either all old or all new files once they were replayed', async () => {
   const random = generator(200);
   const outcomes = new Set<string>();
   let cuts = 0;
@@ -103,7 +103,7 @@ test('200 power failures: after the replay the host has the old or the new files
   assert.ok(undone > 20 && undone < 190, String(undone));
 });
 
-test("100 power failures: the boot loader's file and the other files belong to one config, also on FAT", async () => {
+test('after each of 100 power failures, the boot loader file and all other files belong to one config, even on FAT', async () => {
   const random = generator(100);
   const line = (text: string): Entry => ({ ...file(text), shared: true }) as Entry;
   const trees: readonly Tree[] = ['quiet', 'nosmt'].map(
@@ -140,7 +140,7 @@ test("100 power failures: the boot loader's file and the other files belong to o
   assert.deepEqual([...outcomes].sort(), ['nosmt', 'quiet']);
 });
 
-test('an I/O error at any step changes nothing, or the change is completed', async () => {
+test('after an I/O error at any step, a config is either not applied at all or applied completely', async () => {
   for (let step = 0; step < 60; step += 1) {
     const disk = await newHost();
     const files = open(disk);
@@ -160,7 +160,7 @@ test('an I/O error at any step changes nothing, or the change is completed', asy
   }
 });
 
-test('an I/O error during the replay of any power failure leaves the files of one config', async () => {
+test('an I/O error during the recovery from a power failure leaves the files of one config', async () => {
   for (const keep of [0, 1])
     for (let cut = 30; cut < 60; cut += 1)
       for (let step = 0; step < 10; step += 1) {
@@ -184,7 +184,7 @@ test('an I/O error during the replay of any power failure leaves the files of on
       }
 });
 
-test('a change that can be neither completed nor undone is reported, and undone when the disk works again', async () => {
+test('reports a change that can be neither completed nor undone, and undoes it when the disk works again', async () => {
   const disk = await newHost();
   const files = open(disk);
   await files.open();
@@ -208,7 +208,7 @@ test('a change that can be neither completed nor undone is reported, and undone 
   assert.equal(visible(disk), visible(await newHost()));
 });
 
-test('a full disk while staging changes nothing and leaves no files', async () => {
+test('a full disk while new files are staged changes no host file and leaves no staged files', async () => {
   for (let space = 0; space < 3_000; space += 150) {
     const disk = await newHost();
     const files = open(disk);

@@ -9,7 +9,7 @@ import { systemClock } from '../../../../src/host/process/process.ts';
 import { followNodeGroup } from '../../../../src/openshift/machine-config/node-groups/index.ts';
 import { fedInformers } from '../../../network/dns/harness.ts';
 
-test('retries a claim that failed, without a change of the Node', async () => {
+test('retries a failed claim of a node group without waiting for a change of the Node', async () => {
   const fed = fedInformers();
   const nodes = fed.of(resources.nodes);
   const claimed = Promise.withResolvers<unknown>();

@@ -12,7 +12,7 @@ import { fedInformers } from '../../../network/dns/harness.ts';
 
 const node = (name: string, metadata: Node['metadata']): Node => ({ metadata: { name, ...metadata } });
 
-test('restores the group of a Node that its own host deleted, regardless of a new claim', async () => {
+test('restores the node group label that a host deleted from its own Node, regardless of a new claim', async () => {
   const fed = fedInformers();
   const patched: [string, unknown][] = [];
   const resource = {
@@ -55,7 +55,7 @@ test('restores the group of a Node that its own host deleted, regardless of a ne
   ]);
 });
 
-test('creates groups, and labels a Node by its first claim, but never with labels of masters', async () => {
+test('labels a Node with the group of its first claim, but never with labels of masters', async () => {
   const fed = fedInformers();
   const created: string[] = [];
   const labelled = new Map<string, unknown>();

@@ -55,7 +55,7 @@ const snapshot = (change: Partial<MachineSnapshot> = {}): MachineSnapshot => ({
 const condition = (conditions: readonly MachineCondition[] | undefined, type: string) =>
   conditions?.find((each) => each.type === type);
 
-test('a machine claims a free host, or reports why there is none', () => {
+test('a Machine claims a free host, or reports why no host is available', () => {
   const free = hostOf();
   const plan = planMachine(snapshot({ hosts: [free] }), NOW);
   assert.deepEqual(plan.step, { do: 'claim', host: free });
@@ -70,7 +70,7 @@ test('a machine claims a free host, or reports why there is none', () => {
   );
 });
 
-test('derives the phase of a machine from the host and its Node', () => {
+test('derives the phase of a Machine from its host and its Node', () => {
   const host = hostOf();
   const offered = planMachine(snapshot({ host }), NOW);
   assert.deepEqual([offered.status.phase, offered.step?.do], ['Provisioning', 'provision']);
@@ -82,7 +82,7 @@ test('derives the phase of a machine from the host and its Node', () => {
   assert.deepEqual(running.status.nodeRef, { kind: 'Node', name: 'h', uid: 'n' });
 });
 
-test('fails permanently if the host is deleted or cannot be installed', () => {
+test('a Machine fails permanently if its host is deleted or cannot be installed', () => {
   const gone = machineOf({ spec: { providerID: 'baremetalhost:///x/h/1' } });
   const plan = planMachine(snapshot({ machine: gone }), NOW);
   assert.deepEqual([plan.status.phase, plan.status.errorReason], ['Failed', 'UpdateError']);
@@ -109,7 +109,7 @@ test('fails permanently if the host is deleted or cannot be installed', () => {
   assert.deepEqual([later.status.phase, later.step], ['Failed', undefined]);
 });
 
-test('releases a host that does not respond over SSH without a wipe, after several attempts', () => {
+test('releases a host without a wipe if it does not respond over SSH after several attempts', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const host: BareMetalHost = { metadata: { name: 'h' }, spec: { bmc: { address: 'ssh://10.0.0.7' } } };
   const step = (attempts: number, retryAtMs = NOW) => {
@@ -123,7 +123,7 @@ test('releases a host that does not respond over SSH without a wipe, after sever
 
 const pod = (name: string, change: Partial<Pod> = {}): Pod => ({ metadata: { name, namespace: 'd' }, ...change });
 
-test('deletes in order: cordon, evict, wipe, Node, release, finalizer, each after the previous step is observed', () => {
+test('deletes a Machine in the order cordon, evict, wipe, Node, release, finalizer, one observed step at a time', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const joined = hostOf({ reported: 'joined', state: 'provisioned' });
   const pods = [
@@ -163,7 +163,7 @@ test('deletes in order: cordon, evict, wipe, Node, release, finalizer, each afte
   assert.equal(step({}).step?.do, 'finalize');
 });
 
-test('releases a dead host without a wipe after removing its store member', () => {
+test('removes the store member of a dead host, and then releases the host without a wipe', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const conditions: MachineCondition[] = [{ type: 'Drained', status: 'True' }];
   const machine = machineOf({ metadata, status: { conditions } });
@@ -179,7 +179,7 @@ test('releases a dead host without a wipe after removing its store member', () =
   assert.equal(kept.status.errorType, 'provisioning error');
 });
 
-test('waits for hooks and the quorum of the store during a deletion', () => {
+test('the deletion of a Machine waits for lifecycle hooks and for the quorum of the store', () => {
   const metadata = { name: 'm', namespace: 'x', uid: 'u', deletionTimestamp: at(0) };
   const hook = [{ name: 'example.com/Backup', owner: 'backup' }];
   const host = hostOf({ reported: 'joined', state: 'provisioned' });
@@ -204,7 +204,7 @@ test('waits for hooks and the quorum of the store during a deletion', () => {
   }
 });
 
-test('allows a removal exactly if the remaining and the current members have quorum', () => {
+test('allows the removal of a store member only if the members have a quorum before and after it', () => {
   for (let voters = 1; voters <= 7; voters += 1)
     for (let mask = 0; mask < 1 << voters; mask += 1) {
       const members: StoreMember[] = Array.from({ length: voters }, (_, index) => ({
@@ -220,7 +220,7 @@ test('allows a removal exactly if the remaining and the current members have quo
   assert.equal(quorumRefusal([{ name: 'l', voter: false, healthy: true }], 'l'), undefined);
 });
 
-test('deletes offers that were never approved, and accepts them again when they are blank', () => {
+test('deletes an offered host that was never approved, and makes a wiped host available again', () => {
   const unapproved = (seenMs: number): BareMetalHost => ({ ...hostOf({ seenMs }), spec: { online: false } });
   assert.equal(planHost(unapproved(0), undefined, undefined, NOW).forget, false);
   const silent = planHost(unapproved(-SILENT_MS - 1), undefined, undefined, NOW);

@@ -59,7 +59,7 @@ const nodeOf = (status: string, sinceMs = 3_600_000): Node => ({
   status: { conditions: [{ type: 'Ready', status, lastTransitionTime: at(-sinceMs) }] },
 });
 
-test('adopts matching machines, creates missing ones and counts them', () => {
+test('a MachineSet adopts matching Machines, creates missing ones and counts them', () => {
   const machines = [machineOf('a'), machineOf('b', { owned: false }), machineOf('c', { deleted: true })];
   const plan = planMachineSet(
     { set: setOf(4), machines, node: (name) => nodeOf(name === 'a' ? 'True' : 'False') },
@@ -78,7 +78,7 @@ test('adopts matching machines, creates missing ones and counts them', () => {
   assert.deepEqual([other.release.length, other.delete.length], [1, 0]);
 });
 
-test('creates and deletes no machine for a set that is being deleted', () => {
+test('a MachineSet that is being deleted creates and deletes no Machine', () => {
   const set = { ...setOf(3), metadata: { ...setOf(3).metadata, deletionTimestamp: at(0) } };
   const plan = planMachineSet({ set, machines: [machineOf('a', { owned: false })], node: () => undefined }, context);
   assert.deepEqual([plan.create, plan.delete, plan.adopt], [0, [], []]);
@@ -91,7 +91,7 @@ test('counts a Node as available after minReadySeconds', () => {
   assert.equal(plan.nextMs, NOW + 40_000);
 });
 
-test('deletes machines by annotation, failure, missing Node, then policy', () => {
+test('a MachineSet deletes annotated Machines first, then failed ones, then those without a Node, then by policy', () => {
   const machines = [
     machineOf('old', { ageMs: 9000 }),
     machineOf('new', { ageMs: 1000 }),
@@ -119,7 +119,7 @@ const checkOf = (maxUnhealthy: number | string): MachineHealthCheck => ({
   },
 });
 
-test('remediates an unhealthy Node after its time-out, and schedules the next check for that time', () => {
+test('remediates a Machine when the time-out of its unhealthy Node expires, and schedules the next check', () => {
   const machines = [machineOf('good'), machineOf('bad'), machineOf('soon')];
   const nodes: Record<string, Node> = {
     good: nodeOf('True'),
@@ -137,7 +137,7 @@ test('remediates an unhealthy Node after its time-out, and schedules the next ch
   assert.equal(conditions?.[0]?.status, 'True');
 });
 
-test('remediates no machine if more are unhealthy than allowed', () => {
+test('remediates no Machine if more than maxUnhealthy are unhealthy', () => {
   const machines = ['a', 'b', 'c'].map((name) => machineOf(name));
   const node = (name: string) => nodeOf(name === 'a' ? 'True' : 'False');
   for (const [most, remediated] of [
@@ -153,7 +153,7 @@ test('remediates no machine if more are unhealthy than allowed', () => {
   }
 });
 
-test('treats machines without a Node, with a deleted Node and failed ones as unhealthy; skips masters and machines without a set', () => {
+test('remediates Machines that failed or lack a Node, except masters and Machines without a MachineSet', () => {
   const startup = (ms: number): Machine => {
     const machine = machineOf('x', { node: '' });
     return { ...machine, status: { ...machine.status, lastUpdated: at(-ms) } };

@@ -61,7 +61,7 @@ describe('hosts over SSH', { skip }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test('sends commands, their input and files to the host with the pinned key', async () => {
+  test('sends commands, standard input and files to the host with the pinned host key', async () => {
     const session = await openSsh(target, directory);
     try {
       assert.equal(await session.run('cat', { input: 'secret\n' }), 'secret\n');
@@ -85,7 +85,7 @@ describe('hosts over SSH', { skip }, () => {
     );
   });
 
-  test('runs no command on a host with another key', async () => {
+  test('runs no command on a host with a host key other than the pinned one', async () => {
     const hostKey = (await readFile(join(directory, 'other.pub'), 'utf8')).trim();
     const session = await openSsh({ ...target, hostKey }, directory);
     const marker = join(directory, 'marker');

@@ -5,7 +5,7 @@ import type { LoginObjects } from '../../../../src/apiserver/server/login-port.t
 import { systemRandom } from '../../../../src/host/process/process.ts';
 import { TokenIssuer } from '../../../../src/openshift/oauth/authorization/tokens.ts';
 
-test('deletes the oldest of more than 1,000 access tokens of one user, and none of others', async () => {
+test('deletes the oldest access tokens of a user with more than 1,000 tokens, and no tokens of other users', async () => {
   const kept = new Map<string, { readonly metadata: { readonly name: string }; readonly userName: string }>();
   let count = 0;
   const objects = {

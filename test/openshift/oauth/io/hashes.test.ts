@@ -7,7 +7,7 @@ import { hashSync } from 'bcryptjs';
 import { matches } from '../../../../src/openshift/oauth/io/hashes.ts';
 
 describe('hashes of passwords', () => {
-  it('accepts apr1 hashes of openssl for passwords of all lengths', () => {
+  it('accepts apr1 password hashes of openssl for passwords of all lengths', () => {
     for (const password of ['x', 'password1', 'sixteen-letters!', 'seventeen-letters', 'ä'.repeat(40)]) {
       const hash = execFileSync('openssl', ['passwd', '-apr1', '-salt', 'a.b/c', '-stdin'], {
         input: `${password}\n`,
@@ -18,7 +18,7 @@ describe('hashes of passwords', () => {
     }
   });
 
-  it('accepts bcrypt in all its prefixes, up to a limited cost', () => {
+  it('accepts bcrypt password hashes with all prefixes, up to a limited cost', () => {
     const hash = hashSync('password1', 4);
     for (const spelling of ['$2a$', '$2b$', '$2y$']) {
       assert.equal(matches('password1', hash.replace('$2b$', spelling)), true, spelling);

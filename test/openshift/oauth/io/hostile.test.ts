@@ -28,7 +28,7 @@ const login = (port: number): Promise<unknown> =>
     'password',
   );
 
-test('an invalid LDAP response fails only the login', { timeout: 60_000 }, async () => {
+test('an invalid LDAP response fails only the login for which it was sent', { timeout: 60_000 }, async () => {
   let answer: (socket: Socket, id: number, turn: number) => void = () => {};
   const server = createServer((socket) => {
     let turn = 0;
@@ -87,7 +87,9 @@ test('an invalid LDAP response fails only the login', { timeout: 60_000 }, async
   await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
-test('limits the response of a provider and does not follow its redirects', { timeout: 10_000 }, async () => {
+test('limits the size of a response of an identity provider and does not follow its redirects', {
+  timeout: 10_000,
+}, async () => {
   const server = createHttp((request, response) => {
     if (request.url === '/endless') {
       const more = (): void => {

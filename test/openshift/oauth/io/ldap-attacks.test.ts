@@ -27,7 +27,7 @@ interface Request {
   readonly operation: number;
 }
 
-describe('LDAP under attack', { timeout: 60_000 }, () => {
+describe('LDAP logins with a malicious server', { timeout: 60_000 }, () => {
   const closing: (() => void)[] = [];
   afterEach(() => {
     for (const close of closing.splice(0)) close();
@@ -78,7 +78,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     return { cert: pair.certPem, key: pair.keyPem };
   };
 
-  it('verifies the certificate of StartTLS for the address of the URL', async () => {
+  it('verifies that the certificate after StartTLS matches the host in the LDAP URL', async () => {
     const right = await named({ dns: [], ips: ['127.0.0.1'] });
     const own = await listen(({ socket, id }) => {
       socket.write(result(id, 0x78));
@@ -108,7 +108,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     assert.equal(injected.plain.includes(BIND), false);
   });
 
-  it('ends a login whose server does not complete the handshake', async () => {
+  it('fails a login in time if the LDAP server does not complete the TLS handshake', async () => {
     const silent = await listen(({ socket, id }) => {
       socket.removeAllListeners('data');
       socket.resume();
@@ -117,7 +117,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     await assert.rejects(login(silent.port, false, { totalMs: 500 }), /no answer within/);
   });
 
-  it('an LDAP login whose search has no end is ended', async () => {
+  it('fails a login whose LDAP search returns entries endlessly', async () => {
     const endless = await listen(({ socket, id, operation }) => {
       if (operation === BIND) return socket.write(result(id, 0x61));
       if (operation !== SEARCH) return undefined;
@@ -133,7 +133,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     assert.ok(performance.now() - began < 8_000);
   });
 
-  it('accepts no result of a bind but success, and follows no referral', async () => {
+  it('accepts only the LDAP bind result success, and follows no referral', async () => {
     const elsewhere = await listen(() => {});
     const uri = [...Buffer.from(`ldap://127.0.0.1:${elsewhere.port}/`)];
     for (const code of [1, 2, 10, 14, 32, 49, 53]) {
@@ -151,7 +151,7 @@ describe('LDAP under attack', { timeout: 60_000 }, () => {
     assert.deepEqual(elsewhere.plain, []);
   });
 
-  it('LDAP under attack does not bind as an entry without a name', async () => {
+  it('does not bind with the empty name of an LDAP entry', async () => {
     const { port } = await listen(({ socket, id, operation }) => {
       if (operation === BIND) socket.write(result(id, 0x61));
       else if (operation === SEARCH) socket.write(Buffer.concat([entry(id, ''), result(id, 0x65)]));

@@ -93,19 +93,19 @@ describe('LDAP', { skip }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('LDAP returns the entry of a user with the right password', async () => {
+  it('LDAP returns the entry of a user whose password is correct', async () => {
     const entry = await authenticate('dev', 'password-dev');
     assert.equal(entry?.dn, 'uid=dev,ou=people,dc=example,dc=com');
     assert.deepEqual([entry?.values.get('cn'), entry?.values.get('mail')], [['dev Person'], ['dev@example.com']]);
   });
 
-  it('returns no entry for a wrong password, an unknown user, and a user that the filter excludes', async () => {
+  it('LDAP returns no entry for a wrong password, an unknown user, or a user that the filter excludes', async () => {
     assert.equal(await authenticate('dev', 'password-ops'), undefined);
     assert.equal(await authenticate('who', 'password-dev'), undefined);
     assert.equal(await authenticate('dev', 'password-dev', '(uid=ops)'), undefined);
   });
 
-  it('LDAP treats the user name as a value, never as a part of the filter', async () => {
+  it('LDAP escapes the user name in the search filter', async () => {
     for (const name of ['*)(uid=*', '*', 'd*', 'dev)(objectClass=*', '\\2a', 'dev\0'])
       for (const password of ['password-dev', 'password-ops', 'admin-secret'])
         assert.equal(await authenticate(name, password), undefined, name);
@@ -113,7 +113,7 @@ describe('LDAP', { skip }, () => {
 });
 
 describe('LDAP URLs', () => {
-  it('reads all parts of an LDAP URL and names the invalid part', () => {
+  it('parses all parts of an LDAP URL and names an invalid part', () => {
     assert.deepEqual(parseLdapUrl('ldaps://h:636/ou=a%20b,dc=c?uid?one?(objectClass=person)'), {
       server: 'ldaps://h:636',
       base: 'ou=a b,dc=c',

@@ -11,15 +11,15 @@ function links() {
   return { time, links: new ConsoleLinks(random, () => time.nowMs) };
 }
 
-describe('one-time links', () => {
-  it('one-time links can be used once', () => {
+describe('one-time login links', () => {
+  it('a one-time login link can be used once', () => {
     const { links: all } = links();
     const secret = all.issue(USER);
     assert.deepEqual(all.redeem(secret), USER);
     assert.equal(all.redeem(secret), undefined);
   });
 
-  it('one-time links expire after 60 s', () => {
+  it('a one-time login link expires after 60 s', () => {
     const { links: all, time } = links();
     const [early, late] = [all.issue(USER), all.issue(USER)];
     time.nowMs += 59_999;
@@ -28,7 +28,7 @@ describe('one-time links', () => {
     assert.equal(all.redeem(late), undefined);
   });
 
-  it('one-time links reject other secrets without using up a link', () => {
+  it('a wrong secret is rejected and does not invalidate a one-time login link', () => {
     const { links: all } = links();
     const secret = all.issue(USER);
     for (const other of ['', 'x', `${secret}x`, secret.toUpperCase(), randomBytes(32).toString('base64url')])
@@ -36,7 +36,7 @@ describe('one-time links', () => {
     assert.deepEqual(all.redeem(secret), USER);
   });
 
-  it('links of the console are limited in number: a new one ends the oldest', () => {
+  it('a new one-time login link beyond the limit invalidates the oldest one', () => {
     const { links: all } = links();
     const secrets = Array.from({ length: 17 }, () => all.issue(USER));
     assert.equal(all.redeem(secrets[0] ?? ''), undefined);

@@ -11,7 +11,7 @@ const LINK = '/hyperedge/console-link';
 const TOKENS = '/apis/oauth.openshift.io/v1/oauthaccesstokens';
 const CODES = '/apis/oauth.openshift.io/v1/oauthauthorizetokens';
 
-describe('login of the console', () => {
+describe('login to the console', () => {
   let server: LoginTestServer;
   let skewMs = 0;
   let laterMs = 0;
@@ -72,12 +72,12 @@ describe('login of the console', () => {
     return { cookie, token: exchanged.body.access_token };
   };
 
-  it('a one-time link leads to a token of kube:admin', async () => {
+  it('a one-time login link issues a token for kube:admin', async () => {
     const { token } = await login();
     assert.equal(await whoami(server, token), 'kube:admin');
   });
 
-  it('accepts a one-time link once, and only within 60 s of monotonic time', async () => {
+  it('accepts a one-time login link once, and only within 60 s of monotonic time', async () => {
     const secret = await newLink();
     assert.equal((await redeem(secret)).code, 204);
     const again = await redeem(secret);
@@ -89,14 +89,14 @@ describe('login of the console', () => {
     skewMs += 3_600_000;
   });
 
-  it('accepts only one of many simultaneous uses of a link', async () => {
+  it('accepts only one of many simultaneous uses of a login link', async () => {
     const secret = await newLink();
     const codes = (await Promise.all(Array.from({ length: 8 }, () => redeem(secret)))).map(({ code }) => code);
     assert.equal(codes.filter((code) => code === 204).length, 1, codes.join());
     laterMs += 600_000;
   });
 
-  it('keeps at most 32 codes of a user, so that a session cannot fill the store', async () => {
+  it('keeps at most 32 authorization codes of a user, so that a session cannot fill the store', async () => {
     const { cookie } = await login();
     const { verifier, challenge } = newVerifier();
     let code = '';
@@ -109,13 +109,13 @@ describe('login of the console', () => {
     assert.equal((await exchange(code, { code_verifier: verifier })).code, 200, 'the newest code');
   });
 
-  it('issues links to cluster administrators only', async () => {
+  it('issues login links only to cluster administrators', async () => {
     assert.equal((await server.call('POST', LINK, { as: null })).code, 401);
     assert.equal((await server.call('POST', LINK, { headers: { 'impersonate-user': 'dev' } })).code, 403);
     assert.equal((await server.call('GET', LINK)).code, 405);
   });
 
-  it('rejects requests of other sites, and refuses a source after many wrong secrets', async () => {
+  it('rejects cross-site login requests, and a client address that sent many wrong secrets', async () => {
     const secret = await newLink();
     assert.equal((await post('/oauth/console/redeem', {}, { secret })).code, 403);
     assert.equal((await redeem(secret, { origin: 'https://evil.example' })).code, 403);
@@ -134,7 +134,7 @@ describe('login of the console', () => {
     laterMs += 600_000;
   });
 
-  it('sends authorization codes to no address other than the registered one', async () => {
+  it('sends authorization codes only to the registered redirect URI', async () => {
     const { cookie } = await login();
     const { challenge } = newVerifier();
     for (const redirect of [
@@ -184,7 +184,7 @@ describe('login of the console', () => {
     assert.deepEqual(await registered(), [own]);
   });
 
-  it('exchanges no authorization code without its proof key', async () => {
+  it('rejects an authorization code without its PKCE code verifier', async () => {
     const { cookie } = await login();
     const { verifier, challenge } = newVerifier();
     const codeOf = async (fields: Record<string, string>): Promise<string> =>
@@ -200,7 +200,7 @@ describe('login of the console', () => {
     assert.equal(await whoami(server, first.body.access_token), '401');
   });
 
-  it('extends the session with a token of the console that has all rights, and with no other', async () => {
+  it('extends the session only for a token of the console with full scope', async () => {
     const { token } = await login();
     const renew = (given: string) => post('/oauth/console/renew', { authorization: `Bearer ${given}`, origin });
     const renewed = await renew(token);

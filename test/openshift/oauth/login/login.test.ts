@@ -52,7 +52,7 @@ describe('oc login', () => {
   });
   after(() => server.stop());
 
-  it('publishes metadata with the name that the client used, and only S256', async () => {
+  it('publishes OAuth metadata with the host name of the request and S256 as the only challenge method', async () => {
     const { code, body } = await server.call<Record<string, unknown>>(
       'GET',
       '/.well-known/oauth-authorization-server',
@@ -63,7 +63,7 @@ describe('oc login', () => {
     assert.deepEqual(body['code_challenge_methods_supported'], ['S256']);
   });
 
-  it('challenges only clients that send X-CSRF-Token', async () => {
+  it('sends a basic authentication challenge only to clients that set X-CSRF-Token', async () => {
     const query = new URLSearchParams({
       client_id: CHALLENGING,
       response_type: 'token',
@@ -88,7 +88,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, fields.get('access_token') ?? ''), 'dev');
   });
 
-  it('grants tokens without a code only to the challenging client', async () => {
+  it('issues tokens by the implicit flow only to the client openshift-challenging-client', async () => {
     const redirectURI = 'https://tool.apps.example.com/callback';
     for (const client of [
       { metadata: { name: 'tool' }, secret: 'a-secret-of-the-tool', grantMethod: 'auto', redirectURIs: [redirectURI] },
@@ -103,7 +103,7 @@ describe('oc login', () => {
     assert.match(String(browser.headers.location), /#error=unauthorized_client/);
   });
 
-  it('oc login has a client for the console only while the console has a route', async () => {
+  it('the OAuthClient of the console exists only while the console has a route', async () => {
     const clients = '/apis/oauth.openshift.io/v1/oauthclients';
     const uri = 'https://console-openshift-console.apps.example.com/auth/callback';
     const ask = () =>
@@ -130,7 +130,7 @@ describe('oc login', () => {
     assert.deepEqual(found.body.redirectURIs, [uri]);
   });
 
-  it('records when an update claims a host, and drops records that clients write', async () => {
+  it('records the time at which an update adds a host to an Ingress, and drops times written by clients', async () => {
     const claims = 'hyperedge.dev/host-claims';
     const path = '/apis/networking.k8s.io/v1/namespaces/default/ingresses';
     const body = {
@@ -149,7 +149,7 @@ describe('oc login', () => {
     assert.equal(again.body.metadata.annotations?.[claims], record);
   });
 
-  it('issues a token by the code flow, and stores only its hash', async () => {
+  it('issues a token by the authorization code flow, and stores only the hash of the token', async () => {
     const hashed = server.verifyMs();
     const began = performance.now();
     const { token } = await login(server, 'dev', 'password1');
@@ -165,13 +165,13 @@ describe('oc login', () => {
     assert.deepEqual(user.body.groups, ['system:authenticated', 'system:authenticated:oauth']);
   });
 
-  it('returns an unsaved User object for users without one', async () => {
+  it('users/~ returns a generated User object if the user has no stored one', async () => {
     const { body } = await server.call<{ metadata: { name: string }; groups: string[] }>('GET', `${USERS}/~`);
     assert.equal(body.metadata.name, 'system:admin');
     assert.ok(body.groups.includes('system:masters'));
   });
 
-  it('a login applies groups from Group objects immediately', async () => {
+  it('a change of a Group object applies immediately to logged-in users', async () => {
     const { token } = await login(server, 'dev', 'password1');
     const groups = async () =>
       (await withToken<{ groups: string[] }>(server, token, 'GET', `${USERS}/~`)).body.groups.includes('devs');
@@ -181,7 +181,7 @@ describe('oc login', () => {
     assert.equal(await groups(), true);
   });
 
-  it('deletes tokens at logout, and lists each user only their own', async () => {
+  it('deletes a token at logout, and lists only tokens of the requesting user', async () => {
     const [mine, other] = [await login(server, 'dev', 'password1'), await login(server, 'sha', 'password1')];
     const list = await withToken<{ items: { userName: string }[] }>(server, mine.token, 'GET', OWN_TOKENS);
     assert.equal(list.code, 200);
@@ -231,7 +231,7 @@ describe('oc login', () => {
     }
   });
 
-  it('oc login never redirects to an address that the client did not register', async () => {
+  it('the login never redirects to a URI that the OAuth client did not register', async () => {
     const own = implicitUri(server);
     for (const target of [
       'https://evil.example/oauth/token/implicit',
@@ -261,7 +261,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, token), '401');
   });
 
-  it('expires tokens by age, and permits logins regardless of the clock', async () => {
+  it('expires tokens by age, and accepts logins when the clock was set forward or back', async () => {
     const { token } = await login(server, 'dev', 'password1');
     skewMs = 86_401_000;
     assert.equal(await whoami(server, token), '401');
@@ -273,7 +273,7 @@ describe('oc login', () => {
     skewMs = 0;
   });
 
-  it('logs in with the page without scripts, and redirects only to own paths', async () => {
+  it('the login page works without scripts, and redirects only to paths of the server itself', async () => {
     const { verifier, challenge } = newVerifier();
     const then = `/oauth/authorize?${new URLSearchParams({
       client_id: 'openshift-cli-client',
@@ -333,7 +333,7 @@ describe('oc login', () => {
     assert.equal((await server.call<{ error: string }>('POST', '/oauth/token', twice)).body.error, 'invalid_request');
   });
 
-  it('expires tokens that are unused for the timeout of the cluster or the client', async () => {
+  it('expires tokens that are unused for the inactivity timeout of the cluster or of the OAuth client', async () => {
     const configure = (tokenConfig: object | null) =>
       server.call('PATCH', '/apis/config.openshift.io/v1/oauths/cluster', {
         body: { spec: { tokenConfig } },
@@ -369,7 +369,7 @@ describe('oc login', () => {
     skewMs = 0;
   });
 
-  it('grants the permissions of a role in a namespace by role scopes, except further credentials', async () => {
+  it('a role scope grants the permissions of the role in its namespace, without access to credentials', async () => {
     await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: 'shop' } } });
     await server.call('POST', '/apis/rbac.authorization.k8s.io/v1/namespaces/shop/rolebindings', {
       body: {
@@ -399,7 +399,7 @@ describe('oc login', () => {
     assert.match(String(refused.headers.location), /error=invalid_scope/);
   });
 
-  it('reviews access within the scopes of the review or of the token', async () => {
+  it("an access review considers the scopes in the review or, by default, those of the caller's token", async () => {
     const review = async (scopes: readonly string[] | undefined, token?: string): Promise<unknown> => {
       const body = {
         ...{ apiVersion: 'authorization.openshift.io/v1', kind: 'LocalSubjectAccessReview' },
@@ -422,7 +422,7 @@ describe('oc login', () => {
     assert.equal(await review([], token), true, 'an empty list leaves them out');
   });
 
-  it('passes flow control and the audit log, which contains no code', async () => {
+  it('OAuth requests are subject to flow control and audited without authorization codes', async () => {
     const { code } = await login(server, 'dev', 'password1');
     await server.call('GET', `/oauth/token/implicit?code=${code}`, { as: null });
     const own = lines.map((line) => JSON.parse(line)).filter(({ requestURI }) => /^\/oauth\//.test(requestURI));
@@ -469,7 +469,7 @@ describe('oc login', () => {
     await server.call('DELETE', `${secrets}/kubeadmin`);
   });
 
-  it('limits failed logins of a source and user without locking out another user', async () => {
+  it('limits failed logins per source address and user without locking the user out from other addresses', async () => {
     const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
     forgivenMs = 3_600_000;
     const codes: number[] = [];

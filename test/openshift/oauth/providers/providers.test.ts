@@ -144,7 +144,7 @@ describe('identity providers', () => {
     return body.items.map(({ metadata }) => metadata.name);
   };
 
-  it('maps identities to users by the methods claim, generate, add and lookup', async () => {
+  it('maps identities to users by the mapping methods claim, generate, add and lookup', async () => {
     assert.equal(await whoami(server, (await login(server, 'one', 'password')).token), 'one');
     for (const name of ['two', 'gen', 'add']) assert.equal((await claimed(name)).code, 201);
     await assert.rejects(login(server, 'two', 'password'), /401/);
@@ -172,7 +172,7 @@ describe('identity providers', () => {
     return { cookie, path: `${back.pathname}${back.search}` };
   };
 
-  it('logs in at an OpenID provider by the code flow, with its groups', async () => {
+  it('logs in at an OpenID provider by the code flow, and adopts the groups of the ID token', async () => {
     const { cookie, path } = await browse('/oauth/token/request');
     assert.equal((await server.call('GET', path, { as: null })).code, 502, 'the state of another browser');
     const done = await server.call('GET', path, { as: null, headers: { cookie } });
@@ -201,7 +201,7 @@ describe('identity providers', () => {
     );
   });
 
-  it('rejects an ID token of another login, and accepts one with a rotated key', async () => {
+  it('rejects the ID token of another login, and accepts one signed with a rotated key', async () => {
     const now = Math.floor(Date.now() / 1000);
     const cases: readonly [Record<string, unknown>, typeof openId.change.signer, number][] = [
       [{ nonce: 'x' }, 'own', 502],
@@ -235,7 +235,7 @@ describe('identity providers', () => {
     assert.equal((await server.call('GET', path, { as: null, headers: { cookie } })).code, 302, 'a rotated key');
   });
 
-  it('maps different IDs at a provider to different identities', async () => {
+  it('maps different subject IDs of a provider to different identities', async () => {
     const { length: before } = (await identities()).filter((name) => name.startsWith('sso:'));
     const long = `https://accounts.example/${'x'.repeat(240)}`;
     const ids = ['a/b', 'YS9i', 'b64.YS9i', 'a/c', `${long}1`, `${long}2`, '\ud800', '\ud801', '..', 'auth0|7'];
@@ -252,7 +252,7 @@ describe('identity providers', () => {
     for (const ordinary of ['sso:YS9i', 'sso:auth0|7']) assert.ok(names.includes(ordinary), ordinary);
   });
 
-  it("reads a provider's document only over TLS, checks its issuer, and caches it", async () => {
+  it('reads the discovery document of an OpenID provider only over TLS, checks its issuer, and caches it', async () => {
     let requested = 0;
     let nowMs = 0;
     const documentOf = (issuer: string, more: object = {}) => ({
@@ -290,7 +290,7 @@ describe('identity providers', () => {
     assert.equal(requested, 2);
   });
 
-  it('accepts a user header only from the proxy', async () => {
+  it('accepts the user header only in requests from the authenticating proxy', async () => {
     const ca = server.ca.certPem;
     const proxied = await startLoginServer({
       identityProviders: [
@@ -326,7 +326,7 @@ describe('identity providers', () => {
     }
   });
 
-  it('takes about as long for an unknown user as for a wrong password', async () => {
+  it('rejects an unknown user after about the same time as a wrong password', async () => {
     const base = { client_id: CHALLENGING, response_type: 'token', redirect_uri: implicitUri(server) };
     const earlier = server.verifyCount();
     await authorize(server, 'one', 'wrong', base);
@@ -365,8 +365,8 @@ describe('groups of an LDAP server', () => {
   });
 });
 
-describe('limits of failures', () => {
-  it('limits of failures expire by the monotonic clock, and are counted for each source and user', () => {
+describe('limits of failed logins', () => {
+  it('failed logins are counted per source address and user, and expire by the monotonic clock', () => {
     let nowMs = 0;
     const limits = new FailureLimits(() => nowMs);
     for (let count = 0; count < 10; count++) limits.failed('10.0.0.1', 'dev');
@@ -379,7 +379,7 @@ describe('limits of failures', () => {
     assert.ok(limits.waitSeconds('2001:db8:0:1:ffff::2', 'new') > 0);
   });
 
-  it('limits of failures count all addresses and spellings of a network together', () => {
+  it('failed logins from all addresses of an IPv6 /64 network count together, in any notation', () => {
     const limits = new FailureLimits(() => 0);
     for (let count = 0; count < 40; count++) limits.failed(`2001:db8::${(count + 1).toString(16)}`, `u${count}`);
     for (const address of ['2001:db8::ffff', '2001:DB8:0:0::1', '2001:db8:0:0:1:2:3:4', '2001:db8::1%eth0'])
@@ -390,7 +390,7 @@ describe('limits of failures', () => {
     assert.equal(limits.waitSeconds('192.0.2.2', 'new'), 0);
   });
 
-  it('limits of failures are not used up by logins that succeed or cannot be checked', () => {
+  it('successful logins and logins that could not be checked do not count as failed logins', () => {
     const limits = new FailureLimits(() => 0);
     for (let count = 0; count < 200; count++) {
       limits.failed('10.0.0.1', 'dev');
@@ -404,7 +404,7 @@ describe('limits of failures', () => {
 });
 
 describe('redirects', () => {
-  it('redirects lead only to own paths after a login', () => {
+  it('redirects only to paths of the server itself after a login', () => {
     assert.equal(safePath('/oauth/authorize?a=b'), '/oauth/authorize?a=b');
     for (const evil of ['', null, 'x', '//e', '/\\e', 'https://e/', '/x\r\nlocation: e', '/..//e', 'javascript:1'])
       assert.equal(safePath(evil), '/', String(evil));
@@ -426,7 +426,7 @@ describe('redirects', () => {
       assert.equal(new URL(safePath(path), 'https://h1:8443/login').origin, 'https://h1:8443', path);
   });
 
-  it('redirects match registered URIs, with any port of a loopback address', () => {
+  it('a redirect URI must match a registered URI, except for the port of a loopback address', () => {
     const client = { redirectURIs: ['http://127.0.0.1/callback', 'https://a.example/x'] };
     assert.equal(acceptedRedirect(client, 'http://127.0.0.1:9/callback'), 'http://127.0.0.1:9/callback');
     assert.equal(acceptedRedirect(client, 'https://a.example/x'), 'https://a.example/x');

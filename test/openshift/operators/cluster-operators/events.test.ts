@@ -31,7 +31,7 @@ function factsOf(state: 'ok' | 'unreachable'): ProbeFacts {
   };
 }
 
-test('records a transition once on the object and once in its namespace', async () => {
+test('records a condition change as one event on the ClusterOperator and one in the namespace of its operator', async () => {
   const client = await plane.clientAs('system:admin', 'system:masters');
   const informers = createInformerFactory({ client, clock, random, log: silentLog });
   const recorder = createEventRecorder({

@@ -39,7 +39,7 @@ const until = async (holds: () => boolean): Promise<void> => {
   }
 };
 
-test('reports a fault once after two probes have found it, and reports its end once', { timeout: 60_000 }, async () => {
+test('reports a fault once after two failed probes, and reports the recovery once', { timeout: 60_000 }, async () => {
   const cluster = played();
   let calls = 0;
   let fault: 'none' | 'once' | 'lasting' = 'none';
@@ -75,7 +75,7 @@ test('reports a fault once after two probes have found it, and reports its end o
   prober.stop();
 });
 
-test("limits the text of a host's report about itself", () => {
+test('truncates long values and removes control characters from the report of a host', () => {
   const of = (text: string): ReturnType<typeof hostReportOf> =>
     hostReportOf({ metadata: { annotations: { [REPORT_ANNOTATION]: text } } });
   for (const text of ['', '{', 'null', '[]', '7']) assert.equal(of(text), undefined, text);

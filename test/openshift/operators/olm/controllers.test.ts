@@ -69,7 +69,7 @@ describe('operator lifecycle manager', () => {
       timeoutMs,
     );
 
-  it('installs the newest version of a channel, and upgrades after an approval', async () => {
+  it('installs the newest version of a channel, and upgrades after a manual approval', async () => {
     const crd = { plural: 'webs', kind: 'Web' };
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'] }];
     const v1 = { name: 'web', version: '1.0.0', crd, rules };
@@ -171,7 +171,7 @@ describe('operator lifecycle manager', () => {
     assert.ok(status.plan?.every((each) => ['Created', 'Present'].includes(each.status)));
   });
 
-  it('reports masters whose copy of a catalog differs', async () => {
+  it('reports masters whose copies of a catalog differ', async () => {
     const condition = async () => {
       const { status } = await plane.of(resources.catalogSources).get('lab', 'openshift-marketplace');
       return status?.conditions?.find(({ type }) => type === 'CopiesEqual');
@@ -195,7 +195,7 @@ describe('operator lifecycle manager', () => {
     await eventually(async () => (await condition())?.status === 'True', 'equal copies');
   });
 
-  it('lists packages in every namespace, also for users who may only view', async () => {
+  it('lists PackageManifests in every namespace, also for users with the role view', async () => {
     const shown = async (at: string, name = '') =>
       plane.admin.request<{ items?: { metadata: object }[]; status?: { channels: { currentCSV: string }[] } }>(
         'GET',
@@ -240,7 +240,7 @@ describe('operator lifecycle manager', () => {
     }, 'the subscription of the dependency');
   });
 
-  it('selects a dependency by a CEL rule, and reads a compressed plan', async () => {
+  it('selects a dependency by a CEL constraint, and compresses a large InstallPlan', async () => {
     const storage = (name: string, value: string) => ({
       name,
       version: '1.0.0',
@@ -300,7 +300,7 @@ describe('operator lifecycle manager', () => {
 
   const everything = [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
 
-  it("installs only with the permissions of the group's service account", async () => {
+  it("installs an operator only with the permissions of the OperatorGroup's service account", async () => {
     const greedy = { name: 'greedy', version: '1.0.0', clusterRules: everything };
     await writeCatalog(join(catalogs, 'greedy'), packageOf('greedy', [greedy]));
     await catalog('greedy');
@@ -371,7 +371,7 @@ describe('operator lifecycle manager', () => {
       rules?.some(({ apiGroups }) => apiGroups?.includes(group)),
     );
 
-  it('rejects definitions and APIs in groups that the API server serves', async () => {
+  it('rejects CustomResourceDefinitions and APIServices in API groups that the API server itself serves', async () => {
     const group = 'security.openshift.io';
     const crd = { plural: 'securitycontextconstraints', kind: 'SecurityContextConstraints', group };
     const seize = { name: 'seize', version: '1.0.0', crd };
@@ -407,7 +407,7 @@ describe('operator lifecycle manager', () => {
     assert.match(failed.status?.message ?? '', /"v9\.apps" has no valid API group|in a group that the API server/);
   });
 
-  it("creates aggregated roles, webhooks and foreign conversions only with the installer's permissions", async () => {
+  it('creates aggregated roles, webhooks and foreign conversions only if the installing service account may', async () => {
     const foreign = crdOf({ plural: 'ledgers', kind: 'Ledger' });
     await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', foreign);
     const conversion = {
@@ -451,7 +451,7 @@ describe('operator lifecycle manager', () => {
     }, 'an event');
   });
 
-  it('serves webhooks and conversion with its own certificates, and removes them with the version', async () => {
+  it('serves webhooks of an operator with generated certificates, and removes them with the ClusterServiceVersion', async () => {
     const webhook = (type: string, more: object) => ({
       type,
       generateName: `${type.toLowerCase().slice(0, 8)}.lab.example`,
@@ -553,7 +553,7 @@ describe('operator lifecycle manager', () => {
     assert.equal(csv.metadata?.finalizers?.[0], 'operators.coreos.com/csv-cleanup');
   });
 
-  it('operator lifecycle manager does not replace an operator that reports that it is not upgradeable', async () => {
+  it('does not replace an operator whose OperatorCondition reports Upgradeable=False', async () => {
     const v1 = { name: 'busy', version: '1.0.0' };
     await writeCatalog(join(catalogs, 'busy'), packageOf('busy', [v1]));
     await catalog('busy');
@@ -584,7 +584,7 @@ describe('operator lifecycle manager', () => {
     await phaseOf('busy.v1.1.0', 'busy', 'Succeeded');
   });
 
-  it('the operator group is checked before an operator is installed', async () => {
+  it('checks the install modes of an operator against its OperatorGroup before the installation', async () => {
     const only = { name: 'only', version: '1.0.0', modes: ['OwnNamespace'] };
     await writeCatalog(join(catalogs, 'only'), packageOf('only', [only]));
     await catalog('only');
@@ -649,7 +649,7 @@ describe('operator lifecycle manager', () => {
     );
   });
 
-  it('hostile operator catalogs are rejected without affecting others', async () => {
+  it('rejects a hostile operator catalog without affecting other catalogs', async () => {
     const states = async (name: string, address: string, expected: RegExp) => {
       await plane.of(resources.catalogSources).create({
         metadata: { name, namespace: 'openshift-marketplace' },

@@ -49,7 +49,7 @@ const target = (number: number, more: Partial<NonNullable<HostView['target']>> =
 });
 const typeOf = (action: HostAction): string => (action.type === 'install' ? `install ${action.revision}` : action.type);
 
-test('a host creates the first revision of the control plane at the first start', () => {
+test('a host creates revision 1 of the control plane at its first start', () => {
   assert.deepEqual(hostStep(EMPTY_STATE, view()), {
     type: 'install',
     revision: 1,
@@ -59,7 +59,7 @@ test('a host creates the first revision of the control plane at the first start'
   });
 });
 
-test('installs a requested revision, with a restart if start-up files differ', () => {
+test('installs a requested revision, and restarts the component only if files differ that are read at start', () => {
   const same = hostStep(running, view({ target: target(2) }));
   assert.deepEqual(same, { type: 'install', revision: 2, overlay: '', reason: 'why', restart: false });
   const forced = hostStep(running, view({ target: target(2, { overlay: '{"forceRedeploymentReason":"x"}' }) }));
@@ -70,7 +70,7 @@ test('installs a requested revision, with a restart if start-up files differ', (
   assert.equal(certificate.type === 'install' && certificate.restart, false);
 });
 
-test('waits with changed files for the leader while an API server responds', () => {
+test('installs changed files itself only at start or if no API server has responded for 15 s', () => {
   const changed = { digest: 'b', restartDigest: 'b', changed: ['f'] };
   assert.equal(typeOf(hostStep(running, view(changed))), 'none');
   assert.equal(typeOf(hostStep(running, view({ ...changed, apiAwayMs: 14_999 }))), 'none');
@@ -84,7 +84,7 @@ test('marks a healthy trial revision as good', () => {
   assert.equal(succeeded(onTrial, 5).revisions[1]?.outcome, 'good');
 });
 
-test('replaces a revision that crashes or is unhealthy after 40 s with the last good one', () => {
+test('replaces a revision that crashes or is unhealthy after 40 s with the last good revision', () => {
   const starting = { state: 'starting', message: 'refused' } as const;
   assert.equal(typeOf(hostStep(onTrial, view({ trialForMs: 39_999, health: starting }))), 'none');
   assert.deepEqual(hostStep(onTrial, view({ trialForMs: 40_000, health: starting })), {
@@ -96,7 +96,7 @@ test('replaces a revision that crashes or is unhealthy after 40 s with the last 
   assert.equal(typeOf(hostStep(onTrial, view({ health: crashing }))), 'fallBack');
 });
 
-test('keeps the revision if there is no good one to return to', () => {
+test('keeps a failing revision if no good revision exists', () => {
   const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
   const crashing = { state: 'crashing', message: 'ended' } as const;
   assert.equal(typeOf(hostStep(only, view({ health: crashing }))), 'none');
@@ -116,7 +116,7 @@ test('allows a slow host three times the duration of its slowest good revision, 
   assert.equal(at(1_000_000, 300_000), 'fallBack');
 });
 
-test('replaces a first revision that was never healthy with changed files', () => {
+test('replaces a first revision that was never healthy when its files are changed', () => {
   const only: HostState = { current: 1, revisions: [revision(1, 'trial')], trial: { sinceMs: T0 } };
   const down = { digest: 'b', restartDigest: 'b', changed: ['f'], health: { state: 'crashing', message: '' } } as const;
   assert.equal(typeOf(hostStep(only, view(down))), 'none');
@@ -124,7 +124,7 @@ test('replaces a first revision that was never healthy with changed files', () =
   assert.equal(typeOf(hostStep(only, view({ ...down, isStarting: true }))), 'install 2');
 });
 
-test('a host does not install failed files again, but installs other files', () => {
+test('a host does not install the files of a failed revision again, but installs changed files', () => {
   assert.equal(failed.current, 1);
   assert.equal(failed.failure?.count, 1);
   const bad = { digest: 'b', restartDigest: 'b', apiAwayMs: 60_000 };
@@ -136,23 +136,23 @@ test('a host does not install failed files again, but installs other files', () 
   );
 });
 
-test('a host retries a failed revision only if the leader has recorded the failure', () => {
+test('a host retries a failed revision only after the leader has recorded the failure', () => {
   const bad = { digest: 'b', restartDigest: 'b' };
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2) }))), 'none');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(2, { knownFailures: 1 }) }))), 'install 2');
   assert.equal(typeOf(hostStep(failed, view({ ...bad, target: target(3) }))), 'install 3');
 });
 
-test('replaces a revision on trial with a newer target', () => {
+test('replaces a revision on trial with a newer target revision', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ target: target(3) }))), 'install 3');
 });
 
-test('ignores a target older than the running revision', () => {
+test('ignores a target revision older than the running one', () => {
   const newer: HostState = { current: 5, revisions: [revision(5)] };
   assert.equal(typeOf(hostStep(newer, view({ target: target(4) }))), 'none');
 });
 
-test('counts failures of a revision and clears them after a newer one is healthy', () => {
+test('counts failures of a revision and resets the count after a newer revision is healthy', () => {
   const again = installed(failed, revision(2, 'trial', 'b'), true);
   const twice = withFallback(again, 1, 'down', T0 + 1);
   assert.equal(twice.failure?.count, 2);
@@ -166,7 +166,7 @@ test('never prunes the current, the newest and the last good revision', () => {
   assert.deepEqual(prunedHere(state, { failed: -1, succeeded: -1 }), []);
 });
 
-test('finds the files of a configuration by relative and absolute names in the given sections', () => {
+test('finds files that a configuration refers to by relative or absolute path in the given sections', () => {
   const document = { a: { f: ['x.crt', './y.key'] }, b: '/etc/m/z.yaml', c: { deep: { deeper: 'w.yaml' } } };
   const names = new Set(['x.crt', 'y.key', 'z.yaml', 'w.yaml', 'other']);
   assert.deepEqual(referredFiles(document, '/etc/m', names), ['w.yaml', 'x.crt', 'y.key', 'z.yaml']);

@@ -61,7 +61,7 @@ const failedOnFirst = (count = 1, fallbacks = 1, atMs = T0): MasterFacts =>
     failure: { revision: 2, atMs, reason: 'OperandFailedFallback', count, fallbacks, errors: ['down'] },
   });
 
-test('plans no new revision without a changed input', () => {
+test('creates no new revision without a changed file or setting', () => {
   const plan = planRevisions(state(), T0);
   assert.equal(plan.latest, 1);
   assert.equal(targets(plan), '');
@@ -71,7 +71,7 @@ test('plans no new revision without a changed input', () => {
   assert.deepEqual(again, plan);
 });
 
-test('plans no revision before a host reports its files', () => {
+test('creates no revision before a host has reported the digest of its files', () => {
   const plan = planRevisions(state({ latest: 0, revisions: [], masters: [{ name: 'm1' }] }), T0);
   assert.equal(plan.latest, 0);
 });
@@ -81,21 +81,21 @@ test('adopts the initial revision of the hosts as the first one', () => {
   assert.deepEqual(plan.revisions, [{ revision: 1, phase: 'Succeeded', reason: 'm1: initial revision', overlay: '' }]);
 });
 
-test('creates a revision for a changed setting and names the field', () => {
+test('creates a revision for a changed setting, and the reason names the field', () => {
   const plan = planRevisions(state({ overlay: FORCED }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(plan.revisions.at(-1)?.reason, 'spec changed: spec.forceRedeploymentReason');
   assert.equal(targets(plan), 'm1:2');
 });
 
-test('creates a revision for a changed file and names host and file', () => {
+test('creates a revision for a changed file, and the reason names the host and the file', () => {
   const changed = master('m2', 1, { digest: 'b', changed: ['master/master-config.yaml'] });
   const plan = planRevisions(state({ masters: [master('m1', 1), changed, master('m3', 1)] }), T0);
   assert.equal(plan.latest, 2);
   assert.equal(plan.revisions.at(-1)?.reason, 'm2: master/master-config.yaml changed');
 });
 
-test('adopts a revision that a host created', () => {
+test('adopts a revision that a host created itself, and installs it on other masters', () => {
   const own = master('m2', 2, { attempt: { revision: 2, digest: 'a', overlay: '', reason: 'x changed' } });
   const plan = planRevisions(state({ masters: [master('m1', 1), own] }), T0);
   assert.equal(plan.latest, 2);
@@ -103,7 +103,7 @@ test('adopts a revision that a host created', () => {
   assert.equal(targets(plan), 'm1:2');
 });
 
-test('revisions are installed on one master at a time', () => {
+test('installs a revision on one master at a time', () => {
   let now = state({ overlay: FORCED });
   const order: string[] = [];
   for (let round = 0; round < 10; round++) {
@@ -123,7 +123,7 @@ const attempted = (revision: number): Partial<NodeReport> => ({
   attempt: { revision, digest: 'a', overlay: FORCED, reason: '' },
 });
 
-test('selects masters in the order: not Ready, not healthy, oldest revision', () => {
+test('updates masters that are not Ready first, then unhealthy ones, then those with the oldest revision', () => {
   const forced = {
     overlay: FORCED,
     latest: 3,
@@ -146,7 +146,7 @@ test('replaces the revision being installed with a newer one', () => {
   assert.equal(newer.revisions.find(({ revision }) => revision === 2)?.phase, 'Abandoned');
 });
 
-test('sets a master aside that is not Ready for two minutes, and updates it later', () => {
+test('skips a master that has not been Ready for two minutes, and updates it when it is Ready again', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const gone: MasterFacts = { ...master('m1', 1), notReadySinceMs: T0 };
   const masters = [gone, master('m2', 1), master('m3', 1)];
@@ -166,7 +166,7 @@ test('sets a master aside that is not Ready for two minutes, and updates it late
   );
 });
 
-test('ends the target of a failed revision, and does not try it on other masters', () => {
+test('clears the target of a failed revision, and does not install the revision on other masters', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const masters = [failedOnFirst(), master('m2', 1), master('m3', 1)];
   const failed = planRevisions(after(state({ overlay: FORCED, masters }), first), T0 + 1000);
@@ -197,7 +197,7 @@ test('ends the target of a failed revision, and does not try it on other masters
   assert.equal(ended.wakeAtMs, T0 + 700_000 + 900_000);
 });
 
-test('creates a revision for a repaired file without waiting for the back-off', () => {
+test('creates a revision for a corrected file without waiting for the back-off', () => {
   const repaired = failedOnFirst();
   const masters = [
     { ...repaired, report: { ...(repaired.report as NodeReport), digest: 'c', changed: ['f'] } },
@@ -214,7 +214,7 @@ test('creates a revision for a repaired file without waiting for the back-off', 
   assert.equal(targets(plan), 'm1:3');
 });
 
-test('backs off from 10 s to 10 min, and from 10 min to 2 h after a fallback', () => {
+test('retries a failed revision with a back-off from 10 s to 10 min, and from 10 min to 2 h after a fallback', () => {
   assert.deepEqual(
     [1, 2, 3, 20].map((count) => retryDelayMs({ count, fallbacks: 0 })),
     [10_000, 15_000, 22_500, 600_000],
@@ -231,7 +231,7 @@ test('installs no revision in the management state Unmanaged', () => {
   assert.equal(targets(plan), '');
 });
 
-test('keeps five failed and five successful revisions, and those in use', () => {
+test('keeps the newest five failed and five successful revisions, and revisions in use', () => {
   const revisions = Array.from({ length: 20 }, (_, index) => ({
     revision: index + 1,
     phase: index % 2 === 0 ? ('Succeeded' as const) : ('Failed' as const),
@@ -253,7 +253,7 @@ function generator(seed: number): () => number {
   };
 }
 
-test('random clusters: has at most one target, tries no failed revision elsewhere, and converges', () => {
+test('in random clusters, has at most one target, retries no failed revision on other masters, and converges', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = generator(seed);
     const names = ['m1', 'm2', 'm3', 'm4', 'm5'].slice(0, 1 + Math.floor(random() * 5));

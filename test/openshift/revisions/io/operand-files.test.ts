@@ -61,7 +61,7 @@ test('does not apply a manifest written by another release', async () => {
   assert.equal(await text('pod.yaml'), 'command: program-1');
 });
 
-test('excludes the executable of a manifest from the revision', async () => {
+test('the digest of a revision does not depend on the executable that a manifest names', async () => {
   await writeFile(at('pod.yaml'), 'command: program-1 --verbose');
   const { digest } = await files.keep(1, '');
   await writeFile(at('pod.yaml'), 'command: program-2 --verbose');
@@ -72,7 +72,7 @@ test('excludes the executable of a manifest from the revision', async () => {
   assert.equal(await text('pod.yaml'), 'command: program-1 --verbose');
 });
 
-test('calculates digests of files that are read at start, but not of followed and unrelated files', async () => {
+test('the restart digest covers files that are read at start, but not certificates and unrelated files', async () => {
   const first = await files.inputs();
   assert.deepEqual([...first.files.keys()], ['live/config.yaml', 'live/server.crt', 'pod.yaml']);
   await writeFile(at('live/other'), 'changed');
@@ -85,7 +85,7 @@ test('calculates digests of files that are read at start, but not of followed an
   assert.notEqual((await files.inputs()).restartDigest, first.restartDigest);
 });
 
-test('stores a revision with its settings, applies it, and replaces it by an older one', async () => {
+test('stores a revision with its settings, applies it, and returns to an older revision', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await writeFile(at('live/config.yaml'), 'a: 2\n');
@@ -111,7 +111,7 @@ test('stores a revision with its settings, applies it, and replaces it by an old
   assert.equal(await text('live/config.yaml'), 'a: 2\n');
 });
 
-test('keeps originals of files with settings for a rollback', async () => {
+test('stores files without applied settings, so that a rollback restores the original files', async () => {
   await files.keep(1, 'b: 3\n');
   const kept = await keptFiles(at('resources'), 'thing', 1);
   assert.equal(kept?.get('live/config.yaml')?.content.toString(), 'a: 1\n');
@@ -119,7 +119,7 @@ test('keeps originals of files with settings for a rollback', async () => {
   assert.equal(await keptFiles(at('resources'), 'thing', 2), undefined);
 });
 
-test('copies only followed files to the component immediately', async () => {
+test('copies changed certificates to the running component at once, and other files only with a revision', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await writeFile(at('live/config.yaml'), 'a: 2\n');
@@ -131,7 +131,7 @@ test('copies only followed files to the component immediately', async () => {
   assert.equal(await text('resources/active/live/other'), 'changed');
 });
 
-test('does not apply a directory without the files of a revision', async () => {
+test('does not apply a revision directory without the files of a revision', async () => {
   await files.keep(1, '');
   await files.apply(1);
   await files.remove(1);
@@ -146,7 +146,7 @@ test('treats an empty state file as a host without revisions', async () => {
   assert.deepEqual(await files.readState(), { current: 0, revisions: [] });
 });
 
-test('ignores endless links to directories, sockets and large files', async () => {
+test('ignores directory links that form a loop, sockets and large files', async () => {
   await symlink(at('live'), at('live/loop'));
   await writeFile(at('live/large'), Buffer.alloc(5 * 1024 * 1024));
   const kept = await files.keep(1, '');

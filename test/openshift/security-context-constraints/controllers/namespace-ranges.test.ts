@@ -29,7 +29,7 @@ const annotationsOf = (name: string) =>
     PATIENCE_MS,
   );
 
-test('assigns every namespace a separate block, also in the profile kubernetes', async () => {
+test('assigns a separate block of user IDs to each namespace, also in the profile kubernetes', async () => {
   const names = ['default', 'kube-system', ...Array.from({ length: 20 }, (_, index) => `shop-${index}`)];
   await Promise.all(names.slice(2).map((name) => plane.of(resources.namespaces).create({ metadata: { name } })));
   const ranges = new Set<string>();
@@ -47,7 +47,7 @@ test('assigns every namespace a separate block, also in the profile kubernetes',
   assert.ok(bits.reduce((sum, each) => sum + each, 0) >= names.length);
 });
 
-test('restores a removed annotation with the user IDs of a namespace', async () => {
+test('restores the annotation with the user ID range of a namespace after a client removed it', async () => {
   const { [UID]: range } = await annotationsOf('shop-3');
   await plane
     .of(resources.namespaces)

@@ -74,8 +74,8 @@ function refusal(of: Pod, scc: SecurityContextConstraints): string {
   return 'errors' in verdict ? errorsText(verdict.errors) : '';
 }
 
-describe('order of constraints', () => {
-  it('order of constraints is by priority, restrictiveness and name', () => {
+describe('order of security context constraints', () => {
+  it('orders the built-in constraints by priority, restrictiveness and name', () => {
     const names = inOrder(DEFAULT_CONSTRAINTS.map((each) => named(each.metadata?.name ?? ''))).map(
       ({ metadata }) => metadata?.name,
     );
@@ -93,7 +93,7 @@ describe('order of constraints', () => {
     ]);
   });
 
-  it('ranks equal constraints by name and a higher priority first', () => {
+  it('orders constraints with a higher priority first, and equally restrictive ones by name', () => {
     const order = inOrder([stored({}, 'b'), stored({}, 'a'), stored({ priority: 1 }, 'z')]);
     assert.deepEqual(
       order.map(({ metadata }) => metadata?.name),
@@ -102,14 +102,14 @@ describe('order of constraints', () => {
   });
 });
 
-describe('defaults of the built-in constraints', () => {
+describe('defaults of the built-in security context constraints', () => {
   const filled = (of: Pod, name: string): Pod => {
     const verdict = admit(of, [named(name)]);
     assert.ok('pod' in verdict, 'errors' in verdict ? errorsText(verdict.errors) : '');
     return verdict.pod;
   };
 
-  it('restricted-v2 sets user, groups and SELinux level of the namespace and seccomp, and drops capabilities and escalation', () => {
+  it('restricted-v2 sets user, groups, SELinux level and seccomp profile, and drops all capabilities', () => {
     const original = pod();
     const { spec } = filled(original, 'restricted-v2');
     assert.deepEqual(spec?.securityContext, {
@@ -126,7 +126,7 @@ describe('defaults of the built-in constraints', () => {
     assert.deepEqual(original, pod(), 'the pod itself is not changed');
   });
 
-  it('restricted sets the values of restricted-v2, but drops only four capabilities and allows privilege escalation', () => {
+  it('restricted sets the same values as restricted-v2, but drops only four capabilities and allows privilege escalation', () => {
     assert.deepEqual(filled(pod(), 'restricted').spec?.containers[0]?.securityContext, {
       runAsUser: MIN,
       runAsNonRoot: true,
@@ -142,7 +142,7 @@ describe('defaults of the built-in constraints', () => {
     });
   });
 
-  it('nonroot-v2 keeps the user of the image and requires that it is not root', () => {
+  it('nonroot-v2 keeps the user of the image and sets runAsNonRoot', () => {
     assert.deepEqual(filled(pod(), 'nonroot-v2').spec?.containers[0]?.securityContext, {
       runAsNonRoot: true,
       capabilities: { drop: ['ALL'] },
@@ -150,28 +150,28 @@ describe('defaults of the built-in constraints', () => {
     });
   });
 
-  it('anyuid keeps root, and privileged keeps everything', () => {
+  it('anyuid admits the user root, and privileged changes nothing', () => {
     const root = secured({ runAsUser: 0 });
     assert.equal(filled(root, 'anyuid').spec?.containers[0]?.securityContext?.runAsUser, 0);
     const all = secured({ privileged: true, capabilities: { add: ['SYS_ADMIN'] }, runAsUser: 0 }, { hostPID: true });
     assert.deepEqual(filled(all, 'privileged').spec, all.spec);
   });
 
-  it('defaults of the built-in constraints keep values that the pod or container already sets', () => {
+  it('security context constraints keep values that the pod or container already sets', () => {
     const of = pod({ securityContext: { runAsUser: MIN + 5, fsGroup: MIN } }, { securityContext: {} });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.containers[0]?.securityContext?.runAsUser, undefined);
     assert.equal(spec?.securityContext?.runAsUser, MIN + 5);
   });
 
-  it('defaults of the built-in constraints apply to init containers and debuggers as well', () => {
+  it('security context constraints set their defaults in init containers and ephemeral containers as well', () => {
     const of = pod({ initContainers: [{ name: 'i' }], ephemeralContainers: [{ name: 'e' }] });
     const { spec } = filled(of, 'restricted-v2');
     assert.equal(spec?.initContainers?.[0]?.securityContext?.runAsUser, MIN);
     assert.equal(spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
   });
 
-  it('defaults of the built-in constraints convert an old seccomp annotation to the field', () => {
+  it('converts an old seccomp annotation to the seccompProfile field', () => {
     const key = 'seccomp.security.alpha.kubernetes.io/pod';
     const { spec } = filled(pod({}, {}, { [key]: 'docker/default' }), 'restricted-v2');
     assert.deepEqual(spec?.securityContext?.seccompProfile, { type: 'RuntimeDefault' });
@@ -398,7 +398,7 @@ const CASES: readonly [what: string, pod: Pod, scc: SecurityContextConstraints, 
   ],
 ];
 
-describe('rejections by the default constraints', () => {
+describe('validation by security context constraints', () => {
   for (const [what, of, scc, expected] of CASES)
     it(`${what}, by ${scc.metadata?.name}: ${expected === '' ? 'admitted' : 'refused'}`, () => {
       const message = refusal(of, scc);
@@ -408,12 +408,12 @@ describe('rejections by the default constraints', () => {
     });
 });
 
-describe('selection of constraints', () => {
+describe('selection of security context constraints', () => {
   const all = DEFAULT_CONSTRAINTS.map((each) => named(each.metadata?.name ?? ''));
   const candidates = (...usable: string[]) =>
     inOrder(all).map((scc) => ({ scc, isUsable: usable.includes(scc.metadata?.name ?? '') }));
 
-  it('uses the first usable constraints that admit the pod', () => {
+  it('selects the first security context constraints that the user may use and that admit the pod', () => {
     const chosen = (of: Pod, ...usable: string[]) => {
       const verdict = tried(of, candidates(...usable), NAMESPACE, 'pod');
       return 'name' in verdict ? verdict.name : undefined;
@@ -424,7 +424,7 @@ describe('selection of constraints', () => {
     assert.equal(chosen(secured({ runAsUser: 0 }), 'restricted-v2'), undefined);
   });
 
-  it('a rejected pod lists every candidate among the constraints', () => {
+  it('the rejection of a pod lists every security context constraint that was tried', () => {
     const verdict = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
     assert.ok('errors' in verdict);
     const text = errorsText(verdict.errors);
@@ -435,7 +435,7 @@ describe('selection of constraints', () => {
     for (const { metadata } of all) assert.ok(text.includes(metadata?.name ?? '?'), metadata?.name);
   });
 
-  it('rejects a pod that needs changes if changes are not allowed', () => {
+  it('rejects an update of a pod for which constraints would have to change the pod', () => {
     const usable = candidates('restricted-v2', 'anyuid');
     assert.ok('errors' in tried(pod(), usable, NAMESPACE, 'nothing'));
     const first = tried(pod(), usable, NAMESPACE, 'pod', 'restricted-v2');
@@ -445,7 +445,7 @@ describe('selection of constraints', () => {
     assert.ok('name' in again && again.name === 'restricted-v2');
   });
 
-  it('sets defaults of a new ephemeral container, and of no other container', () => {
+  it('sets defaults only in a new ephemeral container, not in existing containers', () => {
     const usable = candidates('restricted-v2');
     const first = tried(pod(), usable, NAMESPACE, 'pod');
     assert.ok('pod' in first);
@@ -457,7 +457,7 @@ describe('selection of constraints', () => {
     assert.ok('errors' in tried(pod({ ephemeralContainers: [{ name: 'd' }] }), usable, NAMESPACE, 'debuggers'));
   });
 
-  it("requires the namespace's allocation only for constraints that use it", () => {
+  it('requires the uid-range annotation of a namespace only for constraints that use the range', () => {
     const bare = { name: 'shop', annotations: {} as typeof NAMESPACE.annotations };
     const refused = tried(pod(), candidates('restricted-v2'), bare, 'pod');
     assert.ok('errors' in refused);
@@ -467,7 +467,7 @@ describe('selection of constraints', () => {
     assert.ok('errors' in tried(pod(), candidates('restricted-v2'), wrong, 'pod'));
   });
 
-  it('admission by constraints ignores updates of pod labels', () => {
+  it('does not check security context constraints again when only labels of a pod change', () => {
     const labelled = { ...pod(), metadata: { name: 'p', labels: { a: 'b' } } };
     assert.equal(isSameToConstraints(labelled, pod()), true);
     assert.equal(isSameToConstraints(pod({}, { image: 'x' }), pod()), false);
@@ -476,8 +476,8 @@ describe('selection of constraints', () => {
   });
 });
 
-describe('blocks of IDs', () => {
-  it('blocks of IDs have two notations', () => {
+describe('notation of user ID ranges', () => {
+  it('parses a user ID range as start/size or first-last, and rejects other texts', () => {
     assert.deepEqual(parseBlock('1000660000/10000'), { min: 1_000_660_000, max: 1_000_669_999 });
     assert.deepEqual(parseBlock('5-6'), { min: 5, max: 6 });
     for (const wrong of ['', 'x', '5', '6-5', '5/0', '-1/5', '1e3/5', '2147483647/2', '99999999999/1'])

@@ -15,8 +15,8 @@ const MCS = 'openshift.io/sa.scc.mcs';
 const namespace = (annotations: Record<string, string> = {}): Namespace => ({ metadata: { name: 'n', annotations } });
 const upTo = (count: number): Set<number> => new Set(Array.from({ length: count }, (_, index) => index));
 
-describe('allocation for a namespace', () => {
-  it('allocation for a namespace uses the first free block of user IDs and its SELinux level', () => {
+describe('allocation of user IDs for a namespace', () => {
+  it('assigns the first free block of user IDs and its SELinux level to a namespace', () => {
     const cases: readonly [used: number, range: string, level: string][] = [
       [0, '1000000000/10000', 's0:c1,c0'],
       [1, '1000010000/10000', 's0:c3,c2'],
@@ -32,11 +32,11 @@ describe('allocation for a namespace', () => {
     assert.ok(gap.kind === 'annotate' && gap.block === 2);
   });
 
-  it('allocation of user IDs for a namespace fails at the end of the range', () => {
+  it('reports an exhausted range when no block of user IDs is free for a namespace', () => {
     assert.deepEqual(planAllocation(namespace(), upTo(100_000)), { kind: 'full' });
   });
 
-  it('allocation for a namespace keeps existing annotations and adds missing ones', () => {
+  it('keeps existing user ID annotations of a namespace and adds missing ones', () => {
     const whole = { [UID]: '1000050000/10000', [GROUPS]: '5/5', [MCS]: 's0:c9,c8' };
     assert.deepEqual(planAllocation(namespace(whole), new Set()), { kind: 'keep' });
     const part = planAllocation(namespace({ [UID]: '1000620000/10000' }), new Set([62]));
@@ -44,21 +44,21 @@ describe('allocation for a namespace', () => {
     assert.deepEqual(part.annotations, { [GROUPS]: '1000620000/10000', [MCS]: 's0:c25,c10' });
   });
 
-  it('ignores a namespace that is being deleted', () => {
+  it('allocates no user IDs for a namespace that is being deleted', () => {
     const leaving = { metadata: { name: 'n', deletionTimestamp: '2026-01-01T00:00:00Z' } };
     assert.deepEqual(planAllocation(leaving, new Set()), { kind: 'keep' });
   });
 });
 
-describe('the record of blocks', () => {
-  it('the record of blocks contains one bit per block, the lowest last', () => {
+describe('bit map of allocated user ID blocks', () => {
+  it('stores allocated user ID blocks as a bit map with the lowest block in the last bit', () => {
     const { range, data } = allocationOf(new Set([0, 9]));
     assert.equal(range, RANGE);
     assert.deepEqual([...Buffer.from(data ?? '', 'base64')], [0b10, 0b1]);
     assert.equal(allocationOf(new Set()).data, '');
   });
 
-  it('the record of blocks ignores ranges outside of all blocks', () => {
+  it('ignores annotated user ID ranges that are not a block of the allocator', () => {
     assert.equal(blockOf(namespace({ [UID]: '1000020000/10000' })), 2);
     for (const wrong of ['1000020001/10000', '500/10', '2000000000/10000', 'x'])
       assert.equal(blockOf(namespace({ [UID]: wrong })), undefined, wrong);

@@ -32,7 +32,7 @@ function replaced(object: JsonObject, values: Readonly<Record<string, string>>):
   return JSON.parse(text) as JsonObject;
 }
 
-test('processing a template replaces references like a text replacement', () => {
+test('replaces template parameters with the same result as a text replacement', () => {
   const random = sequence(7);
   const values = { A: 'alpha', B_2: '17', C: 'true' };
   const texts = ['${A}', 'x-${B_2}-${A}', '${{B_2}}', '${{C}}', '${UNKNOWN}', 'plain', '$A {A}', '${A}${A}'];
@@ -48,7 +48,7 @@ test('processing a template replaces references like a text replacement', () => 
   }
 });
 
-test('generates values with the characters and length of the expression', () => {
+test('generates parameter values with the characters and length of the from expression', () => {
   const expected: readonly [string, RegExp][] = [
     ['[a-z]{8}', /^[a-z]{8}$/],
     ['user[A-Z0-9]{3}', /^user[A-Z0-9]{3}$/],
@@ -65,7 +65,7 @@ test('generates values with the characters and length of the expression', () => 
   }
 });
 
-test('rejects an expression that exceeds the limits, with its field', () => {
+test('rejects a from expression that exceeds the limits, and names its field', () => {
   const from = (text: string): string =>
     refused({ parameters: [{ name: 'P', generate: 'expression', from: text }], objects: [] });
   assert.match(from('[a-z]{999999}'), /^parameters\[0\]\.from: .*range must be within \[1-255\]/);
@@ -76,12 +76,12 @@ test('rejects an expression that exceeds the limits, with its field', () => {
   assert.match(refused({ parameters: [{ name: 'P', generate: 'guess' }] }), /^parameters\[0\]\.generate: .*expression/);
 });
 
-test('rejects a required parameter without a value', () => {
+test('rejects a required template parameter without a value', () => {
   const problem = refused({ parameters: [{ name: 'N', required: true }], objects: [] });
   assert.match(problem, /^parameters\[0\]: .*parameter N is required and must be specified/);
 });
 
-test('adds labels to every object, and keeps only namespaces with a parameter', () => {
+test("adds the template's labels to every object, and removes namespaces that are not set by a parameter", () => {
   const { objects, labels, message } = processed({
     message: 'password is ${P}',
     labels: { 'app-${P}': '${P}' },
@@ -101,20 +101,20 @@ test('adds labels to every object, and keeps only namespaces with a parameter', 
   ]);
 });
 
-test('rejects a template with excessive output before allocating it', () => {
+test('rejects a template whose output would exceed the limit, before allocating the output', () => {
   assert.match(refused({ objects: Array.from({ length: 10_000 }, () => ({ kind: 'A' })) }), /^objects: .*1000/);
   const value = 'v'.repeat(100_000);
   const objects = [{ kind: 'A', data: { text: '${V}'.repeat(100_000) } }];
   assert.match(refused({ parameters: [{ name: 'V', value }], objects }), /^objects\[0\]: .*at most/);
 });
 
-test('processing a template treats a key named __proto__ as data', () => {
+test('processes a template object with a key named __proto__ without changing a prototype', () => {
   const object = JSON.parse('{"__proto__":{"x":"${P}"}}') as JsonObject;
   const [result] = processed({ parameters: [{ name: 'P', value: '1' }], objects: [object] }).objects;
   assert.equal(JSON.stringify(result), '{"__proto__":{"x":"1"}}');
 });
 
-test('limits all expressions of a template together', () => {
+test('limits the total length of all values that a template generates', () => {
   let drawn = 0;
   const counting = (): number => {
     drawn += 1;
@@ -134,7 +134,7 @@ test('limits all expressions of a template together', () => {
   }
 });
 
-test("counts the template's labels once per object", () => {
+test("counts the template's labels for each object towards the output limit", () => {
   const labels = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`label-${index}`, 'v'.repeat(63)]));
   const objects = Array.from({ length: 1_000 }, () => ({ kind: 'ConfigMap' }));
   assert.match(refused({ labels, objects }), /at most 3145728 characters/);

@@ -15,13 +15,13 @@ const PARAMETERS = {
 const random = (): number => 0.5;
 
 describe('project requests', () => {
-  test('project requests reject names reserved by the system', () => {
+  test('rejects project requests with a reserved name', () => {
     for (const name of ['openshift', 'kubernetes', 'kube', 'openshift-x', 'kubernetes-x', 'kube-x'])
       assert.match(nameRefusal(name) ?? '', /^cannot request a project (with the name|starting with) "/, name);
     for (const name of ['shop', 'openshiftx', 'my-kube']) assert.equal(nameRefusal(name), undefined, name);
   });
 
-  test('project requests create the project with its administrator by default', () => {
+  test('creates a requested project with an administrator if no project template is configured', () => {
     const made = projectObjects(undefined, PARAMETERS, random);
     assert.ok(typeof made !== 'string');
     assert.deepEqual(made.project['metadata'], {
@@ -39,7 +39,7 @@ describe('project requests', () => {
     );
   });
 
-  test('project requests require exactly one project in the template', () => {
+  test('requires exactly one Project in a project template', () => {
     const project = {
       apiVersion: 'project.openshift.io/v1',
       kind: 'Project',

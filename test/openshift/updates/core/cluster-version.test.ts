@@ -140,7 +140,7 @@ test('reports the version of a new cluster', () => {
   assert.equal(JSON.stringify(cluster.object.status), before, 'nothing is written when nothing has changed');
 });
 
-test('offers newer releases of the channel that every host can run', () => {
+test('lists newer releases of the channel that every host can run as available updates', () => {
   const cluster = new Cluster();
   cluster.releases = [
     release('0.2.0'),
@@ -157,7 +157,7 @@ test('offers newer releases of the channel that every host can run', () => {
   );
 });
 
-test('updates one host at a time: masters, with the leader of the store last, then nodes', () => {
+test('updates one host at a time: masters first, the leader of the store as the last master, then nodes', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -172,7 +172,7 @@ test('updates one host at a time: masters, with the leader of the store last, th
   assert.equal(cluster.condition('Progressing').message, 'Cluster version is 0.2.0');
 });
 
-test('starts the update of no host while another host is not healthy', () => {
+test('starts the update of a host only while all other hosts are healthy', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -184,7 +184,7 @@ test('starts the update of no host while another host is not healthy', () => {
   assert.equal(cluster.plan().ask?.host, 'm2');
 });
 
-test('does not complete an update that is not confirmed yet', () => {
+test('does not complete an update before every host has confirmed the new version', () => {
   const cluster = new Cluster(['m1']);
   cluster.releases = [release('0.2.0')];
   cluster.plan();
@@ -201,7 +201,7 @@ test('does not complete an update that is not confirmed yet', () => {
   assert.equal(done.updatingTo, undefined);
 });
 
-test('returns all hosts to the old version if one does not become healthy, and does not retry', () => {
+test('returns all hosts to the old version if one host does not become healthy, and does not retry the update', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -222,7 +222,7 @@ test('returns all hosts to the old version if one does not become healthy, and d
   assert.equal(cluster.condition('Failing').status, 'False');
 });
 
-test('the update of a host without a final report fails after ten minutes', () => {
+test('the update of a host fails if the host is not healthy after ten minutes', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -240,7 +240,7 @@ test('the update of a host without a final report fails after ten minutes', () =
   assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host is silent/);
 });
 
-test('an update keeps the version of hosts in paused pools', () => {
+test('an update skips hosts in paused pools', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -266,7 +266,7 @@ const blocking: ClusterOperator = {
   },
 };
 
-test('blocks minor updates, but not patches, with Upgradeable=False, unless forced', () => {
+test('Upgradeable=False blocks minor updates, but neither patch updates nor forced ones', () => {
   const cluster = new Cluster();
   cluster.operators = [blocking];
   cluster.releases = [release('0.2.0'), release('0.1.1')];
@@ -298,7 +298,7 @@ test('rejects a downgrade and an unknown release, and performs a forced downgrad
   assert.equal(cluster.history[0], '0.0.9 Completed');
 });
 
-test('accepts the version of hosts that were all updated manually, also after an update', () => {
+test('accepts a version that an administrator installed on all hosts manually', () => {
   const cluster = new Cluster(['m1']);
   cluster.plan();
   cluster.releases = [release('0.2.0')];
@@ -311,7 +311,7 @@ test('accepts the version of hosts that were all updated manually, also after an
   assert.equal(cluster.requests.length, 1);
 });
 
-test('reports unavailable operators as a failure', () => {
+test('sets Failing=True while a ClusterOperator is unavailable', () => {
   const cluster = new Cluster();
   const conditions = [{ type: 'Available', status: 'False', lastTransitionTime: '' }] as const;
   cluster.operators = [{ metadata: { name: 'dns' }, status: { conditions } }];
@@ -323,7 +323,7 @@ test('reports unavailable operators as a failure', () => {
   );
 });
 
-test('stops an update that is cleared, and returns its hosts when the earlier release is requested', () => {
+test('stops an update when desiredUpdate is cleared, and returns updated hosts when the earlier release is requested', () => {
   const cluster = new Cluster();
   cluster.releases = [release('0.1.0'), release('0.2.0')];
   cluster.run();
@@ -345,7 +345,7 @@ test('stops an update that is cleared, and returns its hosts when the earlier re
   assert.deepEqual(cluster.requests, ['m2 0.1.0', 'm3 0.1.0'], 'a host that was updated manually keeps its version');
 });
 
-test('returns all hosts when the earlier release is requested during an update', () => {
+test('returns all updated hosts when the earlier release is requested during an update', () => {
   const cluster = new Cluster();
   cluster.releases = [release('0.1.0'), release('0.2.0')];
   cluster.run();
@@ -359,7 +359,7 @@ test('returns all hosts when the earlier release is requested during an update',
   assert.equal(cluster.history[0], '0.1.0 Completed');
 });
 
-test('returns to the former version after a host rolled back a completed update', () => {
+test('returns all hosts to the former version after an administrator rolled back one host of a completed update', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.1.0'), release('0.2.0')];
@@ -379,7 +379,7 @@ test('returns to the former version after a host rolled back a completed update'
   assert.equal(cluster.requests.length, requests, 'the update does not start again');
 });
 
-test('returns hosts that the abandoned release has made unhealthy, and silent hosts last', () => {
+test('returns hosts that an abandoned release made unhealthy to the former version, and unreachable hosts last', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.1.0'), release('0.2.0')];
@@ -409,7 +409,7 @@ test('returns hosts that the abandoned release has made unhealthy, and silent ho
   assert.equal(cluster.plan().ask?.host, 'w1');
 });
 
-test('starts an update while hosts are unhealthy only if it is forced', () => {
+test('starts an update while hosts are unhealthy only if the update is forced', () => {
   const cluster = new Cluster(['m1', 'm2', 'm3']);
   cluster.plan();
   cluster.releases = [release('0.2.0')];

@@ -22,7 +22,7 @@ const facts = (change: Partial<RollbackFacts> = {}): RollbackFacts => ({
 });
 const store = (change: Partial<StoreFacts>): RollbackFacts => facts({ store: { ...STORE, ...change } });
 
-test('plans the return to the former release and keeps a readable store', () => {
+test('a manual rollback keeps a store that the former release can read', () => {
   const planned = planManualRollback(facts(), false);
   assert.deepEqual(planned, {
     ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'rollingBack', timeoutMs: 60_000, readableLevel: 3 },
@@ -31,12 +31,12 @@ test('plans the return to the former release and keeps a readable store', () => 
   assert.deepEqual(parseSwitchRecord(JSON.stringify(planned)), planned);
 });
 
-test('keeps a store whose level is unknown, unless its replacement is requested', () => {
+test('a manual rollback keeps a store of unknown level unless --restore-store is given', () => {
   assert.equal(planManualRollback(store({ level: undefined, members: undefined }), false).snapshot, undefined);
   assert.equal(planManualRollback(store({ level: undefined, members: undefined }), true).snapshot, 'store-0.1.0.db');
 });
 
-test('replaces a store that the former release cannot read only on request', () => {
+test('a manual rollback replaces a store that the former release cannot read only with --restore-store', () => {
   assert.throws(
     () => planManualRollback(store({ level: 4 }), false),
     /reads stores up to level 3, and the store has level 4; add --restore-store to restore the snapshot of 2026-01-01T00:00:00Z; all later changes are lost/,
@@ -45,14 +45,14 @@ test('replaces a store that the former release cannot read only on request', () 
   assert.throws(() => planManualRollback(store({ level: 4, snapshot: undefined }), true), /snapshot of the update/);
 });
 
-test('rejects a rollback that other members of the store would contradict', () => {
+test('rejects a manual rollback that would replace the store of one of several members', () => {
   assert.throws(() => planManualRollback(store({ level: 4, members: 3 }), false), /the store has 3 members/);
   assert.throws(() => planManualRollback(store({ level: 4, members: 3 }), true), /the store has 3 members/);
   assert.throws(() => planManualRollback(store({ members: 3 }), true), /--restore-store: the store has 3 members/);
   assert.equal(planManualRollback(store({ members: 3 }), false).snapshot, 'store-0.1.0.db');
 });
 
-test('assumes the level of releases without a statement for records of older releases', () => {
+test('a manual rollback assumes store level 2 for a former release whose manifest states no level', () => {
   const { readableLevel: _, ...record } = DONE;
   assert.throws(() => planManualRollback(facts({ record }), false), /up to level 2, and the store has level 3/);
 });
@@ -65,12 +65,12 @@ test('a manual rollback is rejected on hosts without a former release', () => {
   assert.throws(() => planManualRollback(facts({ hasExecutable: false }), false), /executable of 0\.1\.0 is missing/);
 });
 
-test('restores the store of a host that has already returned to the former release', () => {
+test('hyperedge bundle rollback --restore-store restores the store of a host that was already rolled back', () => {
   const back = { record: { ...DONE, phase: 'failed' }, link: '0.1.0' } as const;
   assert.throws(() => planManualRollback(facts(back), false), /back at 0\.1\.0 already/);
   assert.equal(planManualRollback(facts(back), true).snapshot, 'store-0.1.0.db');
 });
 
-test('a manual rollback ends a trial before the guard ends it', () => {
+test('a manual rollback during the trial of a release starts the rollback immediately', () => {
   assert.equal(planManualRollback(facts({ record: { ...DONE, phase: 'trying' } }), false).phase, 'rollingBack');
 });

@@ -9,7 +9,7 @@ const host = (name: string, report: PeerReport | undefined, ready = true): PeerH
 const reached = { h: { id: '7', why: '' } };
 const failed = { h: { id: '7', why: 'kubelet at 10.0.0.1: connection refused' } };
 
-test('selects at most three probing hosts, masters first', () => {
+test('selects at most three hosts that probe the updated host, masters first', () => {
   const hosts = ['w2', 'w1', 'm2', 'm1', 'm3', 'm0'].map((name) => host(name, {}));
   assert.deepEqual(
     probersOf('m1', [...hosts, host('a', undefined), host('m4', {}, false)]).map(({ name }) => name),
@@ -17,7 +17,7 @@ test('selects at most three probing hosts, masters first', () => {
   );
 });
 
-test('requires most probing hosts to reach the host during this update', () => {
+test('requires that most of the probing hosts have reached the host during its update', () => {
   assert.equal(unreached('h', '7', [host('h', {})]), '', 'a host that is alone');
   assert.equal(unreached('h', '7', [host('w1', undefined)]), '', 'a release that does not probe');
   assert.match(unreached('h', '7', [host('w1', {})]), /0 of 1 .* w1: has not probed it yet/);

@@ -140,7 +140,7 @@ function play({ broken, cuts }: Play): { disk: Disk; running: string; boots: num
   }
 }
 
-test('ends with the new executable, or with the old one if the new one is broken', () => {
+test('an update ends with the new executable, or with the old one if the new executable is broken', () => {
   const good = play({ broken: 'no', cuts: [] });
   assert.equal(good.running, '0.2.0');
   assert.equal(good.disk.record?.phase, 'done');
@@ -153,12 +153,12 @@ test('ends with the new executable, or with the old one if the new one is broken
   }
 });
 
-test('ends with the old or new executable, whichever works, after a power failure at any step', () => {
+test('after a power failure at any step, an update ends with an executable that works', () => {
   for (const broken of ['no', 'unhealthy', 'crashes'] as const)
     for (let cut = 0; cut < 40; cut++) check({ broken, cuts: [cut] });
 });
 
-test('switches to a working executable in 2,000 updates with several power failures each', () => {
+test('ends with an executable that works in 2,000 updates with several power failures each', () => {
   const random = generator(1616);
   for (let round = 0; round < 2_000; round++) {
     const broken = (['no', 'unhealthy', 'crashes'] as const)[Math.floor(random() * 3)] ?? 'no';
@@ -177,7 +177,7 @@ function check(given: Play): void {
   assert.equal(disk.record?.phase, running === '0.2.0' ? 'done' : 'failed', what);
 }
 
-test('ends the update if an executable was installed manually in the meantime', () => {
+test('an update fails if an executable was installed manually in the meantime', () => {
   const record = {
     ...WANTED,
     from: '0.1.0',
@@ -190,7 +190,7 @@ test('ends the update if an executable was installed manually in the meantime', 
   assert.equal(step.step === 'write' && step.record.phase, 'failed');
 });
 
-test('completes an update to the running version, and does not repeat a finished one', () => {
+test('completes an update to the running version at once, and does not repeat a completed update', () => {
   const first = nextSwitchStep({ record: undefined, link: undefined, running: '0.2.0' }, WANTED);
   assert.ok(first.step === 'write' && first.record.phase === 'done');
   assert.deepEqual(nextSwitchStep({ record: first.record, link: undefined, running: '0.2.0' }, WANTED), {
@@ -201,7 +201,7 @@ test('completes an update to the running version, and does not repeat a finished
   });
 });
 
-test('keeps the snapshot of a rollback when the cluster returns to the same release before the store has started', () => {
+test('keeps the store snapshot when a return to the old release is requested before a rolled-back store has started', () => {
   const record: SwitchRecord = {
     ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'failed', message: 'x', timeoutMs: 1 },
     snapshot: 'store-0.1.0.db',
@@ -217,7 +217,7 @@ test('keeps the snapshot of a rollback when the cluster returns to the same rele
   assert.equal(again.record.snapshot, 'store-0.1.0.db');
 });
 
-test('restores no snapshot after an update that succeeded, during a trial, or for another release', () => {
+test('restores no store snapshot after a successful update, during a trial, or for another release', () => {
   const record = (change: Partial<SwitchRecord>): SwitchRecord => ({
     ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'done', message: '', timeoutMs: 1, snapshot: 'store-0.1.0.db' },
     ...change,

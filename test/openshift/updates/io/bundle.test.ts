@@ -83,7 +83,7 @@ async function refusal(path: string, keys: readonly KeyObject[] = [trusted]): Pr
   return error.message.slice(path.length + 2);
 }
 
-test('a release bundle is read as it was written', async () => {
+test('a written release bundle is read back with the same manifest and files', async () => {
   const received: Buffer[] = [];
   let accepted = 0;
   const read = await readBundle(
@@ -100,7 +100,7 @@ test('a release bundle is read as it was written', async () => {
   assert.ok(Buffer.concat(received).equals(content));
 });
 
-test('a manifest states the level of stores that its release reads', () => {
+test('reads the store level of a release from its manifest, with level 2 as the default', () => {
   assert.ok(!manifestText(manifest).includes('storeLevel'), 'a manifest of a former release keeps its text');
   const read = parseManifest(manifestText({ ...manifest, storeLevel: 5 }));
   assert.ok(typeof read !== 'string', String(read));
@@ -109,7 +109,7 @@ test('a manifest states the level of stores that its release reads', () => {
     assert.equal(parseManifest(manifestText({ ...manifest, storeLevel })), 'storeLevel: must be from 1 to 1000');
 });
 
-test('rejects a signature of another key or text before any file is stored', async () => {
+test('rejects a manifest that was changed or signed with another key before any file is stored', async () => {
   const other = generateKeyPairSync('ed25519');
   assert.match(await refusal(good, [other.publicKey]), /no trusted key has signed the manifest/);
   assert.match(await refusal(good, []), /no key is trusted; set updates\.keys/);
@@ -123,7 +123,7 @@ test('rejects a signature of another key or text before any file is stored', asy
   assert.match(await refusal(await tar(...unsigned)), /is where manifest\.json\.sig must be/);
 });
 
-test('rejects names outside the directory, links, and members that are not in the manifest', async () => {
+test('rejects bundles with paths outside of the directory, links, or files that are not in the manifest', async () => {
   const text = manifestText(manifest);
   for (const path of ['../../etc/cron.d/x', '/etc/shadow', `./${name}`, 'hyperedge-linux-arm64', `${name}\u001b[2J`])
     assert.match(await refusal(await tar(...signed(text), { name: path, content })), /is not the next one/, path);
@@ -146,7 +146,7 @@ test('rejects names outside the directory, links, and members that are not in th
     assert.match(await refusal(await tar(...signed(text.replace(name, bad)))), /files\[0\]\.name: must be/);
 });
 
-test('rejects and removes content that differs from the manifest', async () => {
+test('rejects and deletes a file whose content differs from the manifest', async () => {
   const text = manifestText(manifest);
   const changed = Buffer.from(content);
   changed[77] = 0;
@@ -158,7 +158,7 @@ test('rejects and removes content that differs from the manifest', async () => {
   assert.match(await refusal(await tar(...signed(text))), /it ends before hyperedge-linux-x64/);
 });
 
-test('rejects a bundle truncated anywhere, and other files, in one line', async () => {
+test('rejects a bundle truncated at any byte and files that are not bundles, with a one-line error', async () => {
   const { size } = await stat(good);
   const random = generator(4);
   const path = join(root, 'cut');
@@ -196,7 +196,7 @@ test('rejects a release bundle with a size above the limit', async () => {
   );
 });
 
-test('rejects 500 damaged bundles or reads them as the original', async () => {
+test('rejects each of 500 damaged bundles or reads its original content', async () => {
   const bytes = await readFile(good);
   const random = generator(9);
   const path = join(root, 'damaged');
@@ -218,7 +218,7 @@ test('rejects 500 damaged bundles or reads them as the original', async () => {
   }
 });
 
-test('accepts release keys as PEM and raw bytes and rejects others', () => {
+test('accepts release keys in PEM format or as raw bytes and rejects others', () => {
   const pem = trusted.export({ type: 'spki', format: 'pem' }).toString();
   const raw = trusted.export({ type: 'spki', format: 'der' }).subarray(-32).toString('base64');
   assert.ok(parseTrustedKey(pem).equals(trusted));
@@ -228,7 +228,7 @@ test('accepts release keys as PEM and raw bytes and rejects others', () => {
   assert.throws(() => parseTrustedKey('nonsense'), /Ed25519/);
 });
 
-test('rejects an announcement with another name, or with a key that is no longer trusted', () => {
+test('rejects a release announcement with another version in its name, or signed with a key that is no longer trusted', () => {
   let keys: readonly KeyObject[] = [trusted];
   const verify = createVerifier(() => keys);
   const text = manifestText(manifest);
@@ -239,7 +239,7 @@ test('rejects an announcement with another name, or with a key that is no longer
   assert.ok('problem' in verify(announcement));
 });
 
-test('the file store treats a damaged file as missing, removes unknown files and uses digests as names', async () => {
+test('the file store names files by digest, treats a damaged file as missing and deletes unknown files', async () => {
   const directory = await mkdtemp(join(root, 'files-'));
   const source = join(root, 'executable');
   const [file] = manifest.files;

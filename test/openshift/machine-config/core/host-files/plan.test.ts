@@ -29,8 +29,8 @@ const stateWith = (originals: State['originals'], directories: readonly string[]
 const plan = (state: State, tree: readonly TreePath[], left: readonly PathFacts[] = []) =>
   planFiles(state, { tree, left, hasState: true }, 'note');
 
-describe('the plan of a change of host files', () => {
-  it('saves the original before the file is replaced', () => {
+describe('plan for a change of host files', () => {
+  it('saves the original of a host file before replacing it', () => {
     const { next, batch } = plan(EMPTY, [wanted('/etc/a', 'new', file('old'), { unsaved: Buffer.from('old') })]);
     assert.deepEqual(
       batch.replacements.map(({ path, present }) => [path, present]),
@@ -56,13 +56,13 @@ describe('the plan of a change of host files', () => {
     assert.deepEqual(batch.leftFiles, []);
   });
 
-  it('the plan of a change of host files never reuses the name of a saved original', () => {
+  it('never reuses the file name of a saved original for another original', () => {
     const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
     const { next } = plan(state, [wanted('/etc/b', 'new', file('old'), { unsaved: Buffer.from('old') })]);
     assert.deepEqual(next.originals, { '/etc/b': { kind: 'file', stored: '8', ...ROOT } });
   });
 
-  it('restores the original of a path that left the tree, and drops its copy and its directory', () => {
+  it('restores the original of a path that the config no longer contains, and deletes the saved copy', () => {
     const state = stateWith({ '/etc/x/a': { kind: 'file', stored: '3', ...ROOT } }, ['/etc/x']);
     const { isShared: _, ...left } = wanted('/etc/x/a', 'old', file('new'));
     const { next, batch } = plan(state, [], [left]);
@@ -72,7 +72,7 @@ describe('the plan of a change of host files', () => {
     assert.deepEqual([next.entries, next.originals, next.directories], [{}, {}, []]);
   });
 
-  it('creates missing directories once, parents first, with the owner of the first path', () => {
+  it('creates each missing directory once, parents before children, with the owner of the first file', () => {
     const first = { mode: 0o700, uid: 5, gid: 5 };
     const { next, batch } = plan(EMPTY, [
       wanted('/etc/x/y/a', 'new', { kind: 'absent' }, { missing: ['/etc/x', '/etc/x/y'], directoryOwner: first }),

@@ -34,7 +34,7 @@ const steps = ({ steps: list, drain }: Disruption): string[] => [
   ...list.map((step) => ('unit' in step ? `${step.kind} ${step.unit}` : step.kind)),
 ];
 
-test('selects the least disruptive actions for a change of a machine config', () => {
+test('selects the least disruptive post-config actions for a change of a machine config', () => {
   assert.deepEqual(steps(needs({}, withFiles('/etc/any'))), []);
   assert.deepEqual(steps(needs(withFiles('/etc/any'), {})), []);
   assert.deepEqual(steps(needs({}, withFiles('/etc/kubernetes/kubelet.conf'))), ['restart-kubelet']);
@@ -52,7 +52,7 @@ test('selects the least disruptive actions for a change of a machine config', ()
   assert.deepEqual(steps(needs({}, { kernelArguments: ['nosmt'] })), ['drain', 'reboot']);
 });
 
-test("applies the user's policy with the longest path, each action once and in order", () => {
+test('applies the node disruption policy with the longest matching path, and runs each action once and in order', () => {
   const app = { serviceName: 'app' };
   const policies: DisruptionPolicies = {
     files: [
@@ -134,7 +134,7 @@ test('converts units to files and to the links of systemctl enable', () => {
   }
 });
 
-test('adds and removes kernel arguments in boot loader files', () => {
+test('adds kernel arguments to and removes them from boot loader configuration files', () => {
   assert.deepEqual(splitKernelArguments(['a b="c d"', ' e ']), ['a', 'b="c d"', 'e']);
   // Forms in which GRUB and extlinux of Debian 12 pass arguments.
   for (const running of ['ro "b=c d" e', 'ro b="c d" e'])
@@ -155,7 +155,7 @@ test('adds and removes kernel arguments in boot loader files', () => {
   assert.equal(grub, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=\\$(reboot) b=\\"c d\\""\n');
 });
 
-test('handles boot loader files as editors and packages write them', () => {
+test('edits boot loader files with comments, CRLF line ends, tabs and quoted arguments', () => {
   const cmdline = (text: string, wanted: readonly string[] = ['x=1']): string =>
     withKernelArguments('cmdline', text, [], wanted);
   assert.equal(cmdline('root=/dev/sda1 quiet'), 'root=/dev/sda1 quiet x=1\n');
@@ -184,7 +184,7 @@ test('handles boot loader files as editors and packages write them', () => {
   assert.deepEqual(back, extlinux);
 });
 
-test('rejects kernel arguments that the boot loader would modify', () => {
+test('rejects kernel arguments that the boot loader would truncate or interpret', () => {
   const error = kernelArgumentsError;
   assert.equal(error('cmdline', 'a b="c d"', ['b="c d"']), undefined);
   assert.match(error('cmdline', '', ['a="b']) ?? '', /"a=\\"b" has a quote that does not end/);

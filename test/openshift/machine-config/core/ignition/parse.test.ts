@@ -36,7 +36,7 @@ function decodeOne(source: string, compression: string) {
   return decodeContents({ source, compression }, 'contents', inflate);
 }
 
-test('accepts an Ignition config as Go encodes it', () => {
+test('accepts empty sections and null lists in an Ignition config, as Go clients encode them', () => {
   const sections = { config: { replace: { verification: {} } }, proxy: {}, security: { tls: {} }, timeouts: {} };
   const value = {
     ignition: { ...sections, version: '3.2.0' },
@@ -139,7 +139,7 @@ test('rejects a gzip bomb and a 100 MB URL at once', () => {
   assert.match(firstOf(files(...many), 'invalid'), /all files together/);
 });
 
-test('parses an Ignition config once when results are kept', () => {
+test('parses an unchanged Ignition config once when a result cache is passed', () => {
   let inflated = 0;
   const counting = (bytes: Uint8Array, most: number): Uint8Array => {
     inflated += 1;

@@ -20,7 +20,7 @@ function rendered(fragments: readonly Fragment[]) {
   return rendering.spec;
 }
 
-test('merges later fragments by field, keeps positions of entries, and appends other lists', () => {
+test('merges files and units of MachineConfigs by field in the order of names, and appends other lists', () => {
   const spec = rendered([
     {
       name: '99-b',
@@ -94,7 +94,7 @@ test('merges later fragments by field, keeps positions of entries, and appends o
   assert.deepEqual([spec.kernelType, spec.fips, spec.osImageURL], ['default', true, '']);
 });
 
-test('overrides worker with the custom pool, regardless of names', () => {
+test('MachineConfigs of a custom pool override those of worker, regardless of names', () => {
   const of = (name: string, role: string, text: string): Fragment => ({
     name,
     role,
@@ -104,7 +104,7 @@ test('overrides worker with the custom pool, regardless of names', () => {
   assert.equal(spec.config.storage?.files?.[0]?.contents?.source, 'data:,infra');
 });
 
-test('names an invalid fragment; renders disks and reports them', () => {
+test('names the MachineConfig that is invalid or has a disks section, which hosts cannot apply', () => {
   const bad = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { config: { storage: {} } } }], options);
   assert.match('error' in bad ? bad.error : '', /^10-bad: spec\.config\.ignition\.version: .*invalid version/);
   const kernel = renderMachineConfigs([{ name: '10-bad', role: 'worker', spec: { kernelType: 'fast' } }], options);
@@ -120,7 +120,7 @@ test('names an invalid fragment; renders disks and reports them', () => {
   );
 });
 
-test("reports changes that a running host cannot apply as unreconcilable, with upstream's reasons", () => {
+test("reports changes that a running host cannot apply as Unreconcilable, with upstream's reasons", () => {
   const reason = (to: MachineConfigSpec): string | undefined => machineConfigDifference({}, to, options).unreconcilable;
   assert.equal(reason({ fips: true }), 'detected change to FIPS flag; refusing to modify FIPS on a running cluster');
   assert.match(reason({ kernelType: 'realtime' }) ?? '', /^spec\.kernelType: realtime needs another kernel/);
@@ -148,7 +148,7 @@ interface Drawn {
   readonly systemd: { readonly units: readonly { readonly name: string }[] };
 }
 
-test('matches the map oracle for merge and difference in 2,000 random pools', () => {
+test('rendering and comparing configs give the same result as a simple map in 2,000 random pools', () => {
   const random = generator(16);
   const below = (count: number): number => Math.floor(random() * count);
   const draw = (): Fragment => {

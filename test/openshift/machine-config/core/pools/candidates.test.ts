@@ -44,7 +44,7 @@ const pool = (name: string, spec: MachineConfigPool['spec'] = {}): MachineConfig
 const names = (selection: ReturnType<typeof nextNodes>): string[] =>
   selection.next.map(({ metadata }) => metadata?.name ?? '');
 
-test('orders nodes by zone, then age, with nodes without a zone last', () => {
+test('orders nodes by zone and then by age, with nodes without a zone last', () => {
   const nodes = [
     host('plain', { created: '2025-01-01T00:00:00Z' }),
     host('b1', { zone: 'b', created: '2025-06-01T00:00:00Z' }),
@@ -60,7 +60,7 @@ test('orders nodes by zone, then age, with nodes without a zone last', () => {
   assert.deepEqual(names(nextNodes(pool('worker'), nodes, undefined)), ['a1']);
 });
 
-test('counts unavailable nodes and nodes that fail with the new configuration', () => {
+test('nodes that are unavailable or fail with the new config count against maxUnavailable', () => {
   const nodes = [host('a'), host('b'), host('c', { ready: false })];
   assert.deepEqual(names(nextNodes(pool('worker'), nodes, undefined)), []);
   assert.deepEqual(names(nextNodes(pool('worker', { maxUnavailable: 2 }), nodes, undefined)), ['a']);
@@ -72,7 +72,7 @@ test('counts unavailable nodes and nodes that fail with the new configuration', 
   assert.deepEqual(names(nextNodes(pool('worker'), retargeted, undefined)), ['a']);
 });
 
-test('accepts maxUnavailable as number or percentage, rounded down, at least one', () => {
+test('accepts maxUnavailable as a number or a percentage, rounded down to at least one node', () => {
   assert.equal(maxUnavailable(pool('worker', { maxUnavailable: '34%' }), 3), 1);
   assert.equal(maxUnavailable(pool('worker', { maxUnavailable: '67%' }), 3), 2);
   assert.equal(maxUnavailable(pool('worker', { maxUnavailable: 0 }), 3), 1);
@@ -80,7 +80,7 @@ test('accepts maxUnavailable as number or percentage, rounded down, at least one
   assert.equal(maxUnavailable(pool('worker', { maxUnavailable: 'many' }), 3), 1);
 });
 
-test('updates one master at a time, the leader of the store last', () => {
+test('updates one master at a time, and the leader of the store last', () => {
   const masters = ['m1', 'm2', 'm3'].map((name) => host(name));
   const wide = pool('master', { maxUnavailable: 3 });
   const first = nextNodes(wide, masters, 'm1');
@@ -90,7 +90,7 @@ test('updates one master at a time, the leader of the store last', () => {
   assert.deepEqual(names(nextNodes(wide, last, 'm1')), ['m1']);
 });
 
-test('updates no master if the others would lose quorum', () => {
+test('updates no master if the other masters would lose the quorum', () => {
   const wide = pool('master', { maxUnavailable: 5 });
   for (const [ready, wanted] of [
     [1, []],
@@ -104,7 +104,7 @@ test('updates no master if the others would lose quorum', () => {
   assert.deepEqual(names(nextNodes(wide, [host('m0'), host('m1', { ready: false })], undefined)), []);
 });
 
-test('updates no node of a paused or deleted pool, and gives a new node the completed configuration', () => {
+test('updates no node of a paused or deleted pool, and assigns the last completed config to a new node', () => {
   assert.deepEqual(names(nextNodes(pool('worker', { paused: true }), [host('a')], undefined)), []);
   const status = { configuration: { name: 'complete' } };
   const fresh = host('a', { desired: '', current: '' });

@@ -23,7 +23,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'memory-swap-behavior': ['LimitedSwap'],
 };
 
-test('converts arguments of a node group to fields and back without loss', () => {
+test('converts kubelet arguments of a node group to KubeletConfig fields and back without loss', () => {
   const { config, rest } = kubeletFields(ARGUMENTS);
   assert.deepEqual(rest, {});
   assert.equal(config['maxPods'], 42);
@@ -33,7 +33,7 @@ test('converts arguments of a node group to fields and back without loss', () =>
   assert.deepEqual(joined.config, { evictionHard: { 'memory.available': '5%', 'nodefs.available': '1Gi' } });
 });
 
-test('leaves arguments that no field can express to the host', () => {
+test('keeps kubelet arguments that have no KubeletConfig field as arguments of the host', () => {
   const own = {
     'manifest-url': ['https://x'],
     'feature-gates': ['A=true'],
@@ -47,7 +47,7 @@ test('leaves arguments that no field can express to the host', () => {
   assert.deepEqual(kubeletFields(own), { config: {}, rest: own });
 });
 
-test('accepts unsupported fields with zero values, and rejects other values', () => {
+test('accepts unsupported KubeletConfig fields with zero values, and rejects them with other values', () => {
   const logging = { flushFrequency: 0, options: { json: { infoBufferSize: '0' } }, verbosity: 0 };
   const authentication = { anonymous: {}, webhook: { cacheTTL: '0s' }, x509: {} };
   assert.deepEqual(kubeletArguments({ logging, authentication, maxPods: 100, reservedSystemCPUs: '0' }), {

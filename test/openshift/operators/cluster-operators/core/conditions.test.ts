@@ -69,7 +69,7 @@ const statusOf = (
     ]),
   );
 
-test('reports every existing component with the version of its oldest host', () => {
+test('reports a ClusterOperator for each component with the version of the oldest host', () => {
   const states = operatorStates(facts({}, [report(), report({}, '0.2.0')]));
   assert.deepEqual(
     states.map(({ name }) => name),
@@ -88,7 +88,7 @@ test('reports every existing component with the version of its oldest host', () 
   assert.deepEqual(api?.versions[1], { name: 'kube-apiserver', version: '1.36.0' });
 });
 
-test('reports the cluster operator machine-config if pools exist, with their state', () => {
+test('reports the ClusterOperator machine-config, with the state of the pools, if pools exist', () => {
   const condition = (type: string) => ({ type, status: 'True', message: 'because' });
   const pool = {
     name: 'worker',
@@ -102,7 +102,7 @@ test('reports the cluster operator machine-config if pools exist, with their sta
   assert.equal(assessment.notUpgradeable?.reason, 'DegradedPool');
 });
 
-test('marks a component unavailable if it responds on no host, and degraded if it responds on some', () => {
+test('sets Available=False if a component responds on no host, and Degraded=True if it fails on some hosts', () => {
   const gone = report({ dns: 'no answer' });
   assert.equal(statusOf(facts({}, [gone]), 'dns')['Available'], 'False');
   assert.equal(statusOf(facts({}, [gone, report()]), 'dns')['Available'], 'True');
@@ -112,7 +112,7 @@ test('marks a component unavailable if it responds on no host, and degraded if i
   );
 });
 
-test('ignores the report of a host without a sign of life for 30 s', () => {
+test('ignores host reports and the status of etcd that are older than 30 s', () => {
   const given = facts();
   const hosts = given.hosts.map((host) => ({ ...host, ageMs: 30_001 }));
   assert.equal(statusOf({ ...given, hosts }, 'dns')['Available'], 'False');
@@ -125,7 +125,7 @@ test('ignores the report of a host without a sign of life for 30 s', () => {
   );
 });
 
-test('the cluster operator etcd requires a quorum of healthy voters', () => {
+test('the ClusterOperator etcd is available only with a quorum of healthy voters', () => {
   const etcd = (...states: ('ok' | 'unreachable')[]): ProbeFacts =>
     facts({
       etcd: {
@@ -142,7 +142,7 @@ test('the cluster operator etcd requires a quorum of healthy voters', () => {
   assert.equal(statusOf(etcd('ok', 'unreachable', 'unreachable'), 'etcd')['Available'], 'False');
 });
 
-test('a cluster operator without a renewed lease counts as without a leader', () => {
+test('a component whose leader election lease has expired is not available', () => {
   const late = (renewedMs: number, holder = 'h1_x'): Partial<ProbeFacts> => ({
     schedulerLease: { state: 'value', value: { holder, renewedMs, durationMs: 15_000 }, ageMs: 0 },
   });
@@ -154,7 +154,7 @@ test('a cluster operator without a renewed lease counts as without a leader', ()
   assert.equal(statusOf(facts(late(3_000), hosts), 'kube-scheduler')['Available'], 'True');
 });
 
-test('sets Degraded two minutes after a fault, and clears it at once', () => {
+test('sets Degraded=True two minutes after a fault begins, and Degraded=False as soon as it ends', () => {
   const assessment = { well: '', degraded: { reason: 'Fault', message: 'm' } };
   let { conditions, degradedSinceMs } = conditionsOf(assessment, [], undefined, at(0));
   const degraded = (): OperatorCondition | undefined => conditions.find(({ type }) => type === 'Degraded');
@@ -175,7 +175,7 @@ test('sets Degraded two minutes after a fault, and clears it at once', () => {
   assert.equal(degraded()?.status, 'False');
 });
 
-test('changes the transition time only with the status, in 2,000 random sequences', () => {
+test('changes lastTransitionTime only when the status of a condition changes', () => {
   const random = generator(16);
   for (let round = 0; round < 2_000; round++) {
     let conditions: readonly OperatorCondition[] = [];

@@ -11,7 +11,7 @@ const condition = (type: string, status: 'True' | 'False', message = ''): Operat
 });
 const versions = [{ name: 'operator', version: '0.1.0' }];
 
-test("describes transitions of conditions and versions with library-go's texts", () => {
+test("describes changed conditions and versions in an event with library-go's wording", () => {
   const before = { conditions: [condition('Available', 'True', 'all'), condition('Degraded', 'False')], versions };
   const after = {
     conditions: [
@@ -28,7 +28,7 @@ test("describes transitions of conditions and versions with library-go's texts",
   );
 });
 
-test('events of cluster operators ignore changed messages and the first report', () => {
+test('reports no event for a changed message or for the first status of a ClusterOperator', () => {
   const before = { conditions: [condition('Available', 'True', '2 nodes')], versions };
   assert.equal(statusDiff(before, { conditions: [condition('Available', 'True', '3 nodes')], versions }), '');
   assert.equal(statusDiff(undefined, before), '');

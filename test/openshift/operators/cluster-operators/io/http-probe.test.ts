@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { httpProbe } from '../../../../../src/openshift/operators/cluster-operators/io/index.ts';
 import { createAuthority } from '../../../../client/certificates.ts';
 
-test('a probe keeps its connection beyond its time limit and accepts only the configured identity', async () => {
+test('an HTTP probe reuses its connection and accepts only a server certificate with the configured name', async () => {
   const authority = createAuthority('test-ca');
   const server = createServer(authority.issue('server', { server: true }), (_, response) => response.end('ok'));
   let handshakes = 0;

@@ -19,7 +19,7 @@ const report = (master: string, copy: CatalogCopy | undefined) => ({
   found: copy === undefined ? undefined : { digest: copy.digest, copy },
 });
 
-test('lets masters without a copy or with an older one fetch the newest', () => {
+test('masters without a catalog copy or with an older one fetch the newest copy', () => {
   const next = editedVersion(A, B.digest);
   const { status, reason, message, wanted } = copiesOf(A.digest, [
     report('m1', A),
@@ -34,7 +34,7 @@ test('lets masters without a copy or with an older one fetch the newest', () => 
   assert.equal(lacking(next, A), undefined);
 });
 
-test('reports a conflict of independently edited copies, and lets no master fetch', () => {
+test('reports a conflict if a catalog was edited independently on two masters, and no master fetches a copy', () => {
   const [left, right] = [editedVersion(A, B.digest), editedVersion(A, C.digest)];
   const found = copiesOf(A.digest, [report('m1', A), report('m2', left), report('m3', right)]);
   assert.deepEqual([found.status, found.reason, found.wanted.size], ['False', 'CopiesConflict', 0]);
@@ -49,14 +49,14 @@ test('reports a conflict of independently edited copies, and lets no master fetc
   );
 });
 
-test('a catalog copy whose content returned to an older state counts as newer', () => {
+test('a catalog copy whose edits were reverted counts as newer than the edited copy', () => {
   const back = editedVersion(editedVersion(A, B.digest), A.digest);
   assert.equal(lacking(editedVersion(A, B.digest), back), 'content');
   assert.equal(lacking(A, back), 'version');
   assert.equal(lacking(back, A), undefined);
 });
 
-test('merges equal catalog copies of different origin into one version', () => {
+test('gives catalog copies with equal content but different history one common version', () => {
   const [left, right] = [editedVersion(editedVersion(A, B.digest), C.digest), editedVersion(A, C.digest)];
   const { status, wanted } = copiesOf(C.digest, [report('m1', left), report('m2', right)]);
   assert.deepEqual([status, wanted.size], ['True', 1]);
@@ -67,7 +67,7 @@ test('merges equal catalog copies of different origin into one version', () => {
 });
 
 /** Masters edit, are offline, and fetch in random order. Only ancestors of the fetched version may disappear. */
-test('replaces only copies whose edits the replacing copy descends from', () => {
+test('replaces a catalog copy only by a copy that descends from it, in 300 random histories', () => {
   for (let seed = 1; seed <= 300; seed++) {
     let state = seed;
     const next = (below: number): number => {

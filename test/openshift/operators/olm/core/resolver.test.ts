@@ -135,7 +135,7 @@ function randomProblem(random: () => number): { problem: Problem; pool: Simple[]
   return { pool, fixed, problem: { wanted, fixed, candidates: () => offered } };
 }
 
-test('the resolver of operators finds the preferred solution if there is one', () => {
+test('the operator resolver finds the same solution as an exhaustive search', () => {
   const counts = { yes: 0, no: 0 };
   for (let seed = 1; seed <= 3000; seed++) {
     const { problem, pool, fixed } = randomProblem(generator(seed));
@@ -161,7 +161,7 @@ test('the resolver of operators finds the preferred solution if there is one', (
   assert.ok(counts.yes > 500 && counts.no > 300, JSON.stringify(counts));
 });
 
-test('the resolver of operators ends a search that exceeds the step limit', () => {
+test('the operator resolver stops a search that exceeds the step limit', () => {
   // Every version of each package requires another package, and the last one does not exist.
   const pool = Array.from({ length: 12 }, (_, owner) =>
     Array.from({ length: 10 }, (_each, major) =>
@@ -180,7 +180,7 @@ test('the resolver of operators ends a search that exceeds the step limit', () =
   assert.match(result.failure, /given up after 20000 steps/);
 });
 
-test('a failed resolution of operators names the missing requirement', () => {
+test('a failed operator resolution names the missing requirement', () => {
   const web = member('web', 1, { requires: [{ type: 'package', name: 'db', range: '>=2.0.0' }] });
   const result = resolve({
     wanted: [{ name: 'web', options: [web], reason: '' }],
@@ -194,7 +194,7 @@ test('a failed resolution of operators names the missing requirement', () => {
   );
 });
 
-test('a failed resolution of operators names the invalid CEL rule with its error', () => {
+test('a failed operator resolution names the invalid CEL rule and its error', () => {
   const failureOf = (message: string): string => {
     const constraint = { type: 'cel', rule: 'properties.exists(', message } as const;
     const web = member('web', 1, { requires: [constraint] });

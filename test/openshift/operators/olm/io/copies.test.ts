@@ -21,7 +21,7 @@ async function* pieces(text: string, length = 7): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < text.length; at += length) yield Buffer.from(text.slice(at, at + length));
 }
 
-test('copies a catalog from one master to another and removes the replaced copy', async (t) => {
+test('copies a catalog from one master to another and deletes the replaced copy', async (t) => {
   const big = JSON.stringify({ text: 'x'.repeat(200_000) });
   const from = await host(t, { 'lab/catalog.json': big, 'lab/more/b.yaml': 'a: ü', 'lab/more/empty.json': '' });
   const to = await host(t, { 'lab/catalog.json': '{}', 'lab/old.json': '{}' });
@@ -69,7 +69,7 @@ test('a fetched catalog copy with hostile or damaged content is rejected, and th
   assert.deepEqual(await readdir(root), ['lab']);
 });
 
-test('keeps a copy that was edited meanwhile, and a directory that is not a catalog', async (t) => {
+test('does not replace a catalog copy that was edited during the transfer, or a directory without a catalog', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}', 'other/README.txt': 'mine' });
   const { lab: before = '' } = await copies.digests();
   const text = 'a.json\x003\x00abc';
@@ -85,7 +85,7 @@ test('keeps a copy that was edited meanwhile, and a directory that is not a cata
   assert.deepEqual((await readdir(root)).sort(), ['away', 'lab', 'other']);
 });
 
-test('a catalog has the old or the new copy after a power failure', async (t) => {
+test('a master has either the old or the new copy of a catalog after a power failure', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}' });
   await mkdir(join(root, '.incoming-lab'));
   await rename(join(root, 'lab'), join(root, '.replaced-lab'));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { CatalogDigests } from '../../../../../src/openshift/operators/olm/io/digests.ts';
 
-test('returns equal digests for equal content in any place, and another digest for changed content', async (t) => {
+test('catalog copies have the same digest on every host exactly if their content is equal', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'he-digests-'));
   t.after(() => rm(root, { recursive: true, force: true }));
   const write = async (host: string, file: string, text: string): Promise<void> => {
@@ -26,7 +26,7 @@ test('returns equal digests for equal content in any place, and another digest f
   assert.notDeepEqual(await second.all(), before);
 });
 
-test('returns no digest for entries that are not catalogs', async (t) => {
+test('computes no digest for files, links and empty directories beside the catalogs', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'he-digests-'));
   t.after(() => rm(root, { recursive: true, force: true }));
   await mkdir(join(root, 'empty'));

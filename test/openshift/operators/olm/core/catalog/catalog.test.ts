@@ -36,7 +36,7 @@ const web = (entries: readonly object[], versions: readonly string[], more: read
 
 const namesOf = (bundles: readonly { readonly name: string }[]): string[] => bundles.map(({ name }) => name);
 
-test('a catalog is split into documents for any chunk size', () => {
+test('splits a catalog file into the same documents for any chunk size', () => {
   const documents = [{ a: '}"\\' }, { b: { c: ['{', '\n'] } }, { d: 'ü€😀' }];
   const text = ` ${documents.map((each) => JSON.stringify(each, undefined, 2)).join('\n,')}\n`;
   const yaml = 'a: 1\n---\n\nb: |\n  --- no\n--- # comment\n c: 2\n---   \nd: 3\n----\n---';
@@ -78,7 +78,7 @@ test('a catalog is split into documents for any chunk size', () => {
   }
 });
 
-test('rejects documents that are too large, unfinished or no objects', () => {
+test('rejects catalog documents that are too large, truncated or not objects', () => {
   assert.throws(() => jsonSplitter(10).push(Buffer.from('{"a":"0123456789"}')), /larger than 10 bytes/);
   assert.throws(() => yamlSplitter(10).push(Buffer.from('a: 0123456789012')), /larger than 10 bytes/);
   assert.throws(() => jsonSplitter(10).push(Buffer.from('[1]')), /expected a JSON object/);
@@ -87,7 +87,7 @@ test('rejects documents that are too large, unfinished or no objects', () => {
   assert.throws(() => unfinished.end(), /has no end/);
 });
 
-test('updates in a catalog are found by replaces, skips and skipRange', () => {
+test('finds the updates of a bundle by replaces, skips and skipRange', () => {
   const catalog = catalogOf(
     web(
       [
@@ -119,7 +119,7 @@ test('updates in a catalog are found by replaces, skips and skipRange', () => {
   assert.equal(channelNamed(owner, 'beta'), undefined);
 });
 
-test('a catalog excludes invalid packages and keeps the others', () => {
+test('excludes invalid packages of a catalog and keeps valid ones', () => {
   const cases: readonly (readonly [documents: readonly unknown[], problem: RegExp])[] = [
     [web([{ name: 'web.v1.0.0' }], []), /package web: channel stable: bundle web.v1.0.0 does not exist/],
     [
@@ -198,7 +198,7 @@ test('a catalog excludes invalid packages and keeps the others', () => {
   }
 });
 
-test('a catalog treats names of prototype properties as plain names', () => {
+test('accepts package and channel names that are names of prototype properties, such as constructor', () => {
   const documents = JSON.parse(
     '[{"schema":"olm.package","name":"constructor","defaultChannel":"toString"},{"schema":"olm.channel","package":"constructor","name":"toString","entries":[{"name":"valueOf","__proto__":{"replaces":"x"}}]},{"schema":"olm.bundle","package":"constructor","name":"valueOf","properties":[{"type":"olm.package","value":{"packageName":"constructor","version":"1.0.0"}}]}]',
   ) as unknown[];

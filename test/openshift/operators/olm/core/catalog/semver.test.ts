@@ -45,7 +45,7 @@ test('includes pre-releases in a range by their order, unlike npm', () => {
   assert.equal(parseRange('<1.0.0')?.includes(version('1.0.0-rc.1')), true);
 });
 
-test('version ranges match like positions in a sorted list', () => {
+test('a version range contains exactly the versions between its bounds in a sorted list', () => {
   const random = generator(17);
   const numbers = [0, 1, 2];
   const suffixes = ['-1', '-2', '-alpha', '-alpha.1', '-alpha.1.0', '-alpha.b', '-rc.2', '-rc.10', ''];
