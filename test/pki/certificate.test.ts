@@ -15,7 +15,7 @@ import { bytesToIp, ipToBytes } from '../../src/pki/names.ts';
 const run = promisify(execFile);
 const NOW = Date.UTC(2026, 10, 20);
 
-test('a leaf has its subject, names and usages and chains to its authority', async () => {
+test('a leaf certificate has the requested subject, names and usages, and a valid chain to its CA', async () => {
   const ca = await createAuthority('openshift-signer', lifetimeFrom(NOW, 3650));
   const leaf = await issue(ca, {
     subject: { commonName: 'system:node:n1', organizations: ['system:nodes', 'lab'] },
@@ -103,7 +103,7 @@ test('server and client certificates work in a mutual TLS handshake', async () =
   }
 });
 
-test('supports imported RSA keys of authorities, and renews an authority with the same key', async () => {
+test('issues certificates with an imported RSA CA key, and renews the CA with the same key', async () => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const old = await createAuthority('site-ca', lifetimeFrom(NOW, 10), privateKey);
   const leaf = await issue(old, { subject: { commonName: 'x' }, usages: ['client'], validity: lifetimeFrom(NOW, 5) });
@@ -112,20 +112,20 @@ test('supports imported RSA keys of authorities, and renews an authority with th
   assert.ok(certificate.checkIssued(renewed.certificate) && certificate.verify(renewed.certificate.publicKey));
 });
 
-test('a clock far in the past produces neither expired nor invalid certificates', () => {
+test('certificates issued while the clock is years behind are valid at the correct time', () => {
   const epoch = lifetimeFrom(0, 730);
   assert.ok(epoch.notBeforeMs < 0 && epoch.notAfterMs > Date.UTC(2027, 11, 1));
   const today = lifetimeFrom(NOW, 730);
   assert.ok(today.notBeforeMs <= 0, 'a clock may start in 1970');
 });
 
-test('a leaf never outlives its authority', async () => {
+test('a leaf certificate never outlives its CA', async () => {
   const ca = await createAuthority('short', lifetimeFrom(NOW, 1));
   const leaf = await issue(ca, { subject: { commonName: 'x' }, usages: ['client'], validity: lifetimeFrom(NOW, 730) });
   assert.equal(new X509Certificate(leaf.certPem).validTo, ca.certificate.validTo);
 });
 
-test('converts addresses to bytes and back', () => {
+test('converts IP addresses to bytes and back', () => {
   for (const ip of [
     '0.0.0.0',
     '255.1.2.3',

@@ -73,7 +73,7 @@ async function tree(root: string): Promise<Record<string, string>> {
   return content;
 }
 
-test("creates OKD's files at the first start, with private keys, and changes nothing at the second", () =>
+test("creates OKD's certificate files at the first start, with private keys, and changes nothing at the second start", () =>
   withRoot(async (root) => {
     const issued = await install(root, NOW);
     assert.ok(issued.length > 10 && issued.every((line) => line.endsWith(': new')));
@@ -106,7 +106,7 @@ test("creates OKD's files at the first start, with private keys, and changes not
     assert.deepEqual(await tree(root), first);
   }));
 
-test('client certificates have the identities to which the cluster roles are bound', () =>
+test('client certificates have the users and groups to which the default cluster roles are bound', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const files = masterFiles(root);
@@ -126,7 +126,7 @@ test('client certificates have the identities to which the cluster roles are bou
     assert.equal(node.users[0].user['client-key'], nodeFiles(root).clientCurrent);
   }));
 
-test('reissues the affected certificates for a new address, a near expiry and a damaged file, under the same authority', () =>
+test('reissues a certificate for a new address, before its expiry or if its file is damaged, with the same CA', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const ca = await readFile(masterFiles(root).ca.cert, 'utf8');
@@ -149,7 +149,7 @@ test('reissues the affected certificates for a new address, a near expiry and a 
     assert.equal(await readFile(masterFiles(root).ca.cert, 'utf8'), ca);
   }));
 
-test('renews an authority near its expiry with its own key', () =>
+test('renews a CA certificate near its expiry with its existing key', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const old = new X509Certificate(await readFile(masterFiles(root).ca.cert));
@@ -159,7 +159,7 @@ test('renews an authority near its expiry with its own key', () =>
     assert.ok(renewed.validToDate > old.validToDate && old.verify(renewed.publicKey));
   }));
 
-test('an installation never overwrites irreplaceable keys', () =>
+test('never overwrites a missing or damaged CA key with a new key', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const key = await readFile(masterFiles(root).ca.key, 'utf8');
@@ -174,7 +174,7 @@ test('an installation never overwrites irreplaceable keys', () =>
     await assert.rejects(install(root, NOW), { code: 'bad-key' });
   }));
 
-test('rejects a key that other users can read or write', () =>
+test('rejects a private key file that other users can read or write', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const { ca, server, serviceAccountsPrivateKey } = masterFiles(root);
@@ -197,7 +197,7 @@ test('rejects a key that other users can read or write', () =>
     assert.deepEqual(await install(root, NOW), []);
   }));
 
-test('creates a separate authority for kubelets, which follows a rotation of the cluster authority', () =>
+test('creates a separate CA for kubelets and replaces it in a rotation of the cluster CA', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const files = masterFiles(root);
@@ -237,7 +237,7 @@ test('creates a separate authority for kubelets, which follows a rotation of the
     assert.deepEqual(await install(root, NOW), []);
   }));
 
-test('keeps a serving certificate signed by an earlier release until it must be renewed', () =>
+test('keeps a serving certificate signed by an earlier release until it is due for renewal', () =>
   withRoot(async (root) => {
     await install(root, NOW);
     const authority = await loadIfPresent(masterFiles(root).ca);

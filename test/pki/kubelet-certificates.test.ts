@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createAuthority, lifetimeFrom } from '../../src/pki/certificate.ts';
 import { kubeletCertificates, nodeFiles } from '../../src/pki/index.ts';
 
-test('reads back a saved certificate that its signer ended without a newline', async () => {
+test('reads a saved certificate that does not end with a newline', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kubelet-certificates-'));
   try {
     const files = nodeFiles(root);

@@ -18,7 +18,7 @@ import {
 const run = promisify(execFile);
 const NOW = Date.now();
 
-test("reads serial numbers from openssl's lists in PEM and DER, and rejects broken lists", async () => {
+test('reads serial numbers from certificate revocation lists of openssl in PEM and DER, and rejects invalid lists', async () => {
   const cwd = await mkdtemp(join(tmpdir(), 'crl-'));
   const openssl = (...args: string[]): Promise<unknown> => run('openssl', args, { cwd });
   try {

@@ -14,7 +14,7 @@ const PHASES = ['new-ca', 'reissue', 'finish'] as const;
 const ROTATION = new URL('../../src/pki/rotation.ts', import.meta.url).href;
 const now = Date.now();
 
-describe('an interrupted rotation', { timeout: 240_000 }, () => {
+describe('interrupted rotation of certificate authorities', { timeout: 240_000 }, () => {
   let scratch = '';
   let directories = 0;
   /** Directories as they were before each phase. */
@@ -45,7 +45,7 @@ describe('an interrupted rotation', { timeout: 240_000 }, () => {
   after(() => rm(scratch, { recursive: true, force: true }));
 
   for (const [index, phase] of PHASES.entries()) {
-    it(`repeats ${phase} of an authority, and its certificates stay trusted meanwhile`, async () => {
+    it(`completes rotation phase ${phase} of a CA after a crash at each step, and issued certificates stay trusted`, async () => {
       const state = states.get(phase) ?? '';
       const known = await trustedBundle(filesAt(state));
       const parts = known.split(/(?<=-----END CERTIFICATE-----\n)/);
@@ -78,7 +78,7 @@ describe('an interrupted rotation', { timeout: 240_000 }, () => {
       }
     });
 
-    it(`completes phase ${phase} of the service account keys after a crash at each step`, async () => {
+    it(`completes rotation phase ${phase} of the service account keys after a crash at each step`, async () => {
       const state = states.get(phase) ?? '';
       const before = (await read(masterFiles(state).serviceAccountsPrivateKey)) ?? '';
       for (let step = 0; ; step += 1) {
@@ -117,7 +117,7 @@ describe('an interrupted rotation', { timeout: 240_000 }, () => {
   }
 });
 
-it('begins an added service account key on its own line of a file without a final newline', async () => {
+it('adds a service account key on a new line to a file without a final newline', async () => {
   const root = await mkdtemp(join(tmpdir(), 'rotation-'));
   try {
     const files = masterFiles(root);

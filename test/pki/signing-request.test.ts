@@ -75,7 +75,7 @@ test('reads and signs requests of openssl with EC and RSA keys', async () => {
   }
 });
 
-test('creates requests that openssl and this parser accept', async () => {
+test('creates certificate requests that openssl and the own parser accept', async () => {
   const request = createSigningRequest(
     await generateKey(),
     { commonName: 'system:node:n2', organizations: ['system:nodes'] },
@@ -90,7 +90,7 @@ test('creates requests that openssl and this parser accept', async () => {
   assert.equal(parseSigningRequest(request).signatureValid, true);
 });
 
-test('detects a request to become an authority and never signs it', async () => {
+test('detects a certificate request with CA:TRUE and never signs it', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const request = await openssl(
     ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'],
@@ -100,7 +100,7 @@ test('detects a request to become an authority and never signs it', async () => 
   await assert.rejects(signer.sign(order(request)), { code: 'invalid-request' });
 });
 
-test('rejects huge, small and unsupported keys without processing them', async () => {
+test('rejects certificate requests with huge, small or unsupported keys without verifying them', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const own = bytesOf(createSigningRequest(await generateKey(), { commonName: 'x' }));
   // The same request with a 16,384-bit modulus in place of its key.
@@ -117,7 +117,7 @@ test('rejects huge, small and unsupported keys without processing them', async (
   await assert.rejects(signer.sign(order(pem(withKey(own, dsaLike)))), { code: 'invalid-request' });
 });
 
-test('rejects a certificate request with a signature by another key or over other bytes', async () => {
+test('rejects a certificate request whose signature does not match its key or content', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const own = bytesOf(createSigningRequest(await generateKey(), { commonName: 'system:node:a' }));
   const forged = Buffer.from(own);
@@ -126,13 +126,13 @@ test('rejects a certificate request with a signature by another key or over othe
   await assert.rejects(signer.sign(order(pem(forged))), { code: 'invalid-request', message: /signature/ });
 });
 
-test('rejects unsupported certificate usages', async () => {
+test('rejects certificate requests with unsupported usages', async () => {
   const signer = createCertificateSigner(await createAuthority('s', lifetimeFrom(NOW, 3650)));
   const request = createSigningRequest(await generateKey(), { commonName: 'x' });
   await assert.rejects(signer.sign(order(request, ['cert sign'])), { code: 'invalid-request' });
 });
 
-test('rejects garbage as a certificate request with limited work and without a crash', async () => {
+test('rejects random bytes as a certificate request, with limited work and without a crash', async () => {
   const good = bytesOf(
     createSigningRequest(
       await generateKey(),

@@ -19,35 +19,35 @@ const file = (name: string, cores: number, more: Partial<Candidate> = {}): File 
 const next = (waiting: readonly File[], running: readonly File[], busy = 0): string | undefined =>
   nextFile(waiting, running, { busy, nowMs: NOW_MS }, LIMITS)?.name;
 
-test('test runner starts the first file whose cores are free beside the running files', () => {
+test('the test runner starts the first waiting file for which enough cores are free', () => {
   const waiting = [file('heavy', 1), file('light', 0.2)];
   assert.equal(next(waiting, [file('a', 1.5)]), 'heavy');
   assert.equal(next(waiting, [file('a', 2)]), 'light');
   assert.equal(next(waiting, [file('a', 2.5)]), undefined);
 });
 
-test('test runner starts a file that needs any number of cores when no other runs', () => {
+test('the test runner starts a file that needs more cores than the host has when no other file runs', () => {
   assert.equal(next([file('huge', 9)], []), 'huge');
 });
 
-test('does not start a test file beside one with the same lock', () => {
+test('the test runner does not start two files with the same lock at once', () => {
   const waiting = [file('one', 0.1, { locks: ['bridge'] }), file('two', 0.1)];
   assert.equal(next(waiting, [file('a', 0.1, { locks: ['bridge'] })]), 'two');
   assert.equal(next(waiting, [file('a', 0.1, { locks: ['disk'] })]), 'one');
 });
 
-test('starts no test file on a busy host while every core has a running file', () => {
+test('the test runner starts no file on a busy host while at least as many files as cores are running', () => {
   const running = [file('a', 0.1), file('b', 0.1)];
   assert.equal(next([file('x', 0.1)], running, 0.95), undefined);
   assert.equal(next([file('x', 0.1)], running.slice(1), 0.95), 'x');
 });
 
-test('test runner starts at most the given number of files', () => {
+test('the test runner limits the number of files that run at once', () => {
   const running = Array.from({ length: 8 }, (_, index) => file(`${index}`, 0));
   assert.equal(next([file('x', 0)], running), undefined);
 });
 
-test('starts no other test file before one that has waited for a minute', () => {
+test('the test runner starts a file that has waited for a minute before any other file', () => {
   const waiting = [file('heavy', 1.5, { waitsSinceMs: NOW_MS - 61_000 }), file('light', 0.2)];
   assert.equal(next(waiting, [file('a', 1.5)]), undefined);
   assert.equal(next(waiting, [file('a', 1)]), 'heavy');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { bundleTests } from './bundle.ts';
 
-test('bundles test files with many modules, which keep the path of their source file', async () => {
+test('bundles test files that import many modules, and keeps import.meta paths of the source files', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-bundle-'));
   try {
     const place = 'export const place: readonly string[] = [import.meta.dirname, import.meta.filename];\n';

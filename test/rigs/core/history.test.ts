@@ -63,7 +63,7 @@ class Bench {
 
 const secondOf = (time = ''): number => (Date.parse(time) - NOW) / 1000;
 
-test('opens a use of a rig with the grant, and closes it with its reason', () => {
+test('records a use of a rig when a claim is granted, and its end with the reason', () => {
   const bench = new Bench();
   bench.claim('a');
   bench.claim('b', 'b', 'bob');
@@ -82,7 +82,7 @@ test('opens a use of a rig with the grant, and closes it with its reason', () =>
   });
 });
 
-test('keeps the node at which each use of a rig began, and lists the nodes of the rig with the present one first', () => {
+test('keeps the node on which each use of a rig began, and lists the current node of the rig first', () => {
   const bench = new Bench();
   bench.claim('a');
   bench.pass(1);
@@ -111,7 +111,7 @@ test('keeps the node at which each use of a rig began, and lists the nodes of th
   assert.deepEqual(rigNodes({}), []);
 });
 
-test('ends the use of a claim that disappeared while no controller ran at the time at which it is noticed', () => {
+test('ends a use now if its claim was deleted while no controller ran', () => {
   const bench = new Bench();
   bench.claim('a', 'first');
   bench.pass(1);
@@ -121,7 +121,7 @@ test('ends the use of a claim that disappeared while no controller ran at the ti
   assert.deepEqual(bench.uses, ['second 500- open', 'first 1-500 Deleted']);
 });
 
-test('repairs the history after a failed write of either status', () => {
+test("repairs the history of a rig after a failed write of the rig's or the claim's status", () => {
   const unwritten = new Bench();
   unwritten.claim('a');
   unwritten.pass(1, 'claims');
@@ -146,7 +146,7 @@ test('repairs the history after a failed write of either status', () => {
   assert.equal(bench.rig.status?.history?.[0]?.node, undefined);
 });
 
-test('the history of a rig keeps 50 uses, and bounds the name of the requester', () => {
+test('the history of a rig keeps 50 uses and truncates the name of the requester', () => {
   const bench = new Bench();
   for (let index = 0; index < 60; index += 1) {
     const uid = `c${index}`;
@@ -163,7 +163,7 @@ test('the history of a rig keeps 50 uses, and bounds the name of the requester',
   assert.deepEqual(rigs.statusStrategy?.validateUpdate?.(bench.rig, bench.rig), []);
 });
 
-test('rejects a status whose history exceeds the bounds, with the field path', () => {
+test('rejects a RigStatus whose history exceeds the limits, with the field path', () => {
   const use: RigUse = { namespace: 'lab', name: 'a', uid: 'a', grantedAt: at(0) };
   const problems = (history: RigUse[]): string[] =>
     (rigs.statusStrategy?.validateUpdate?.({ status: { history } }, {}) ?? []).map(({ field }) => field);

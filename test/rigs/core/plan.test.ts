@@ -63,7 +63,7 @@ function oracle(waiting: readonly RigClaim[], holder: string | undefined): strin
   return used.map(({ name }) => name);
 }
 
-test('orders claims like an oracle that counts turns, in 3,000 random queues', () => {
+test('orders waiting claims so that users take turns, like an oracle, in 3,000 random queues', () => {
   let seed = 42;
   const random = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
@@ -80,7 +80,7 @@ test('orders claims like an oracle that counts turns, in 3,000 random queues', (
   }
 });
 
-test('grants the rig to one claim, and alternates between users regardless of their number of claims', () => {
+test('grants the rig to one claim at a time, and alternates between users regardless of their number of claims', () => {
   const first = plan({
     claims: [claim('a1', 'ann', 0), claim('a2', 'ann', 1), claim('a3', 'ann', 2), claim('b1', 'bob', 3)],
   });
@@ -94,14 +94,14 @@ test('grants the rig to one claim, and alternates between users regardless of th
   });
 });
 
-test("limits the requested lease to the rig's maximum", () => {
+test('limits the requested duration of a lease to the maximum of the rig', () => {
   const wants = (duration: string) =>
     plan({ claims: [claim('a', 'ann', 0, { spec: { rigName: 'rig-1', duration } })] }).claims.get('lab/a')?.expiresAt;
   assert.equal(wants('10m'), at(600));
   assert.equal(wants('5h'), at(3600));
 });
 
-test('evicts pods at the end of the lease, and the next claim waits until they have terminated', () => {
+test('evicts the pods of a claim at the end of its lease, and grants the next claim after they have terminated', () => {
   const held = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
   const waiting = claim('b', 'bob', 1);
   const user = pod('p', 'a', false);
@@ -120,7 +120,7 @@ test('evicts pods at the end of the lease, and the next claim waits until they h
   });
 });
 
-test('evicts pods of a deleted claim and releases it after the last of them', () => {
+test('evicts the pods of a deleted claim, and releases the rig after the last pod has terminated', () => {
   const deleted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(99) } });
   deleted.metadata = {
     ...deleted.metadata,
@@ -136,7 +136,7 @@ test('evicts pods of a deleted claim and releases it after the last of them', ()
   assert.deepEqual([phases(without), without.release.length], [{ a: 'Released 0', b: 'Granted 0' }, 1]);
 });
 
-test("ungates a pod when its claim is granted, on the node of the rig, unless it needs another rig's fixture", () => {
+test('removes the scheduling gate of a pod when its claim is granted, and selects the node of the rig', () => {
   const granted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
   const passes = plan({ claims: [granted], pods: [pod('p', 'a', true)] });
   assert.deepEqual(passes.ungate[0]?.nodeSelector, { 'kubernetes.io/hostname': 'host-1' });
@@ -162,7 +162,7 @@ test('does not grant a rig while a pod uses its fixture without a claim', () => 
   });
 });
 
-test('selects any rig with the labels, and reports the best position of all queues', () => {
+test('grants any free rig with matching labels, and reports the best position over the queues of these rigs', () => {
   const labels = { board: 'x' };
   const any = (name: string, user: string, second: number) =>
     claim(name, user, second, { spec: { selector: { matchLabels: labels } } });
@@ -174,7 +174,7 @@ test('selects any rig with the labels, and reports the best position of all queu
   assert.deepEqual([found.claims.get('lab/a')?.rig, found.claims.get('lab/b')?.rig], ['rig-1', 'rig-2']);
 });
 
-test('grants a rig after the ResourceClaim on its fixture is released', () => {
+test('grants a rig only after a ResourceClaim for its fixture is released', () => {
   const allocated = (pool: string, device: string, more: object = {}): ResourceClaim => ({
     metadata: { name: 'dra', namespace: 'lab' },
     status: { allocation: { devices: { results: [{ driver: 'rig.hyperedge.dev', pool, device, ...more }] } } },

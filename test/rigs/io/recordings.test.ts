@@ -28,7 +28,7 @@ const at = (name: string): string => join(directory, 'rigs/bench', name);
 const namesOf = async (rig = 'bench'): Promise<string[]> => (await host.recordings(rig)).map(({ name }) => name);
 const missing = { code: 'not-found' };
 
-test('lists recordings with their state, newest first, and sends the part that is written', async () => {
+test('lists recordings with their state, newest first, and sends only the part that was written before the request', async () => {
   const recording = await host.record('bench');
   await recording.write(Buffer.from('hello'));
   const open = await host.openRecording('bench', FIRST);
@@ -53,12 +53,12 @@ test('lists recordings with their state, newest first, and sends the part that i
   assert.deepEqual([empty.bytes, await text(empty.content)], [0, '']);
 });
 
-test('closes the directory of a rig that cannot be inspected', async () => {
+test('closes the directory handle of a rig if the directory cannot be inspected', async () => {
   const refused = () => assert.rejects(host.recordings('bench'), /EIO/);
   assert.equal(await openAfterFailingStat(join(directory, 'rigs/bench'), refused), 0);
 });
 
-test('a recording is never read from outside the directory of the rig', async () => {
+test('rejects names of recordings that lead outside of the directory of the rig', async () => {
   await writeFile(join(directory, 'secret'), 'secret');
   await mkdir(join(directory, 'rigs/other'), { mode: 0o700 });
   await writeFile(join(directory, 'rigs/other', FIRST), 'secret');
@@ -97,14 +97,14 @@ test('reading recordings follows no link and opens no pipe, directory or device'
   await assert.rejects(host.openRecording('alias', '2026-01-04T000000-000Z.log'), missing);
 });
 
-test('rejects a directory that other users of the host can open', async () => {
+test('rejects a recordings directory that other users of the host can open', async () => {
   await writeFile(at(FIRST), 'x');
   await chmod(join(directory, 'rigs/bench'), 0o755);
   await assert.rejects(host.recordings('bench'), /not private; set its mode to 0700/);
   await assert.rejects(host.openRecording('bench', FIRST), /not private/);
 });
 
-test('reads a bounded part of a directory with many entries', async () => {
+test('lists at most 100 recordings of a directory with many entries', async () => {
   for (let index = 0; index < 1_500; index += 1)
     await writeFile(at(`2026-01-01T000000-000Z-${String(index).padStart(4, '0')}.log`), '');
   assert.equal((await host.recordings('bench')).length, 100);

@@ -14,7 +14,8 @@ const LACKS: Readonly<Record<string, string>> = {
 };
 
 const why = whyNoContainerd();
-if (why !== undefined) test('the runtime port over the container runtime interface', { skip: why }, () => {});
+if (why !== undefined)
+  test('the container runtime interface satisfies the conformance tests of the runtime port', { skip: why }, () => {});
 else
   inOwnNetworkNamespace(import.meta.url, () => {
     runtimeConformance('containerd over CRI', createContainerdLab, LACKS);

@@ -25,8 +25,8 @@ const exists = (path: string): Promise<boolean> =>
 
 const openDescriptors = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
 
-describe('removing trees', () => {
-  it('removes 5,000 nested directories with names of 255 bytes with a few descriptors', async () => {
+describe('removal of directory trees', () => {
+  it('removes 5,000 nested directories with names of 255 bytes with few file descriptors', async () => {
     const tree = join(scratch, 'deep');
     await mkdir(tree);
     await makeDeepTree(tree, 5_000);
@@ -42,7 +42,7 @@ describe('removing trees', () => {
     assert.ok(most - before <= 8, `${most - before} descriptors more than before`);
   });
 
-  it('removes wide trees, names that are not UTF-8, and files', async () => {
+  it('removes directories with many entries, entries whose names are not UTF-8, and special files', async () => {
     const tree = join(scratch, 'wide');
     for (let i = 0; i < 40; i += 1) {
       await mkdir(join(tree, `d${i}`, 'in', 'side'), { recursive: true });
@@ -63,7 +63,7 @@ describe('removing trees', () => {
     assert.deepEqual(await readdir(scratch), []);
   });
 
-  it('removing trees follows no link, at the top or below', async () => {
+  it('removing a directory tree follows no symbolic link, neither at the top nor below', async () => {
     const outside = join(scratch, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'kept'), '');
@@ -78,7 +78,7 @@ describe('removing trees', () => {
     assert.deepEqual(await readdir(outside), ['kept']);
   });
 
-  it('removing trees never empties a mounted file system', async () => {
+  it('removing a directory tree never deletes files of a file system mounted below it', async () => {
     const outside = join(scratch, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'kept'), '');
@@ -102,7 +102,7 @@ describe('removing trees', () => {
     }
   });
 
-  it('supports concurrent removals of the same tree', async () => {
+  it('supports concurrent removals of the same directory tree', async () => {
     const tree = join(scratch, 'both');
     for (let i = 0; i < 50; i += 1) await mkdir(join(tree, `d${i}`, 'x', 'y', 'z'), { recursive: true });
     await Promise.all([trees.remove(tree), trees.remove(tree)]);
@@ -110,8 +110,8 @@ describe('removing trees', () => {
   });
 });
 
-describe('measuring trees', () => {
-  it('counts blocks once, follows no link, omits missing paths and measures below PATH_MAX', async () => {
+describe('disk usage of directory trees', () => {
+  it('disk usage counts hard links once, follows no symbolic link, and ignores missing paths', async () => {
     const outside = join(scratch, 'outside');
     const volume = join(scratch, 'volume');
     await mkdir(join(volume, 'in'), { recursive: true });
@@ -133,7 +133,7 @@ describe('measuring trees', () => {
     assert.equal(inodes.get(volume), 4, 'two directories, one file with two names, one link');
   });
 
-  it('does not block the event loop and stops at its time limit', async () => {
+  it('measuring disk usage does not block the event loop and stops at its time limit', async () => {
     const tree = join(scratch, 'many');
     await mkdir(tree);
     for (let i = 0; i < 5_000; i += 1) await writeFile(join(tree, `f${i}`), '');

@@ -37,7 +37,7 @@ async function unpack(bytes: Buffer, limits = LIMITS): Promise<string> {
   return root;
 }
 
-test('limits the memory, processes and lookups that a layer can cause', async () => {
+test('limits the number of entries, name bytes, attributes and special files of an image layer', async () => {
   const many = (count: number, make: (i: number) => TarEntry): TarEntry[] =>
     Array.from({ length: count }, (_, i) => make(i));
   const cases: readonly (readonly [readonly TarEntry[], RegExp])[] = [
@@ -60,7 +60,9 @@ test('limits the memory, processes and lookups that a layer can cause', async ()
   await unpack(await tarBytes([...many(50, (i) => file(`f${i}`, 'x')), directory('d/'), file('d', 'x')]));
 });
 
-test('an image import leaves inodes for other data', { skip: process.getuid?.() !== 0 }, async (t) => {
+test('an image import fails before it uses all inodes of the file system', {
+  skip: process.getuid?.() !== 0,
+}, async (t) => {
   const root = join(scratch, 'roots', 'few-inodes');
   await mkdir(root, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=6500', 'few-inodes', root]);
@@ -99,7 +101,7 @@ function paxRecord(key: string, value: string): string {
 
 const END = Buffer.alloc(1024);
 
-test('limits extended headers and skipped entries, whether an entry follows or not', async () => {
+test('limits extended tar headers and skipped entries of an image layer', async () => {
   const times = (count: number, bytes: Buffer): Buffer[] => Array.from({ length: count }, () => bytes);
   const small = Buffer.concat([member('p', 'x', paxRecord('comment', 'x')), member('f', '0', '')]);
   const large = member('p', 'x', paxRecord('comment', 'x'.repeat(9_000)));
@@ -128,7 +130,7 @@ test('limits extended headers and skipped entries, whether an entry follows or n
   await unpack(signed(whole));
 });
 
-test('an image import fails for an entry with an invalid size', { timeout: 5_000 }, async () => {
+test('an image import fails for a tar entry with an invalid size', { timeout: 5_000 }, async () => {
   for (const first of [0xcc, 0x81, 0xfe]) {
     const bytes = await tarBytes([file('a', 'x')]);
     bytes[124] = first;
@@ -147,7 +149,7 @@ function signed(bytes: Buffer): Buffer {
   return bytes;
 }
 
-test('a damaged image layer is rejected or imported, and writes no file outside', { timeout: 60_000 }, async () => {
+test('an import of a damaged image layer never writes outside of the layer', { timeout: 60_000 }, async () => {
   const next = generator(20_2614);
   const below = (most: number): number => Math.floor(next() * most);
   const whole = await tarBytes([
@@ -178,7 +180,7 @@ test('a damaged image layer is rejected or imported, and writes no file outside'
   assert.deepEqual(await readdir(scratch), ['roots']);
 });
 
-test('fails a pull within its time limit for registry responses that are slow to parse or redirect to invalid addresses', async () => {
+test('fails a pull within its time limit if registry responses are slow to parse or redirect to invalid addresses', async () => {
   const answers: Readonly<Record<string, (response: ServerResponse, request: IncomingMessage) => void>> = {
     challenge: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a'.repeat(12_000)}` }).end(),
     quotes: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a="'.repeat(4_000)}` }).end(),

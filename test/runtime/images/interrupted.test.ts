@@ -13,7 +13,7 @@ import { createImageStore, type RegistryOptions } from '../../../src/runtime/ima
 import { sha256, tarBytes } from '../../conformance/busybox-image.ts';
 import { file, type OciImage, ociImage } from './archives.ts';
 
-describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs root', timeout: 120_000 }, () => {
+describe('interrupted image pulls', { skip: process.getuid?.() === 0 ? false : 'needs root', timeout: 120_000 }, () => {
   let scratch = '';
   let registry: Server;
   let host = '';
@@ -75,7 +75,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     await rm(scratch, { recursive: true, force: true });
   });
 
-  it('resumes after a registry has stalled, and reports progress', async () => {
+  it('resumes an image pull after the registry has stalled, and reports progress', async () => {
     stalls = [200_000, 100_000];
     const progress: number[] = [];
     const store = openStore();
@@ -85,7 +85,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('an image pull fails when no more bytes arrive, and the next pull requests the rest', async () => {
+  it('an image pull fails when the registry stalls, and the next pull requests only the remaining bytes', async () => {
     stalls = [200_000, 0];
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message: /timeout/i });
     assert.deepEqual(await readdir(join(scratch, `store${rounds}`, 'partial')), [layerDigest.slice('sha256:'.length)]);
@@ -95,14 +95,14 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await readdir(join(scratch, `store${rounds}`, 'partial')), []);
   });
 
-  it('rejects a layer that declares 100 GB before requesting it', async () => {
+  it('rejects an image layer that declares a size of 100 GB before requesting it', async () => {
     claims = 100 * 1024 ** 3;
     const message = /layer sha256:[0-9a-f]{64} claims 107374182400 bytes, more than the limit of 64\.0 GiB$/;
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message });
     assert.deepEqual(ranges, []);
   });
 
-  it('an image pull queries a mirror with the rewritten name', async () => {
+  it('an image pull requests the rewritten repository name from a mirror', async () => {
     const rewrites = { 'lab.invalid': [{ pattern: /^team\/(.*)/, replacement: 'copies/team-$1' }] };
     const id = await openStore({ mirrors: { 'lab.invalid': [host] }, rewrites }).pull(
       'lab.invalid/team/a:1',
@@ -112,7 +112,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.equal(paths[0], '/v2/copies/team-a/manifests/1');
   });
 
-  it('shows pinned images until they are unpinned', async () => {
+  it('lists an image as pinned until it is unpinned', async () => {
     const store = openStore();
     await store.pull(`${host}/a:1`, undefined);
     await store.pin(`${host}/a:1`, true);
@@ -122,7 +122,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     await assert.rejects(store.pin('missing:1', true), { code: 'image-not-found' });
   });
 
-  it('removes unused images except pinned ones and those of containers', async () => {
+  it('removes unused images, except pinned images and images of containers', async () => {
     const store = openStore();
     const id = await store.pull(`${host}/a:1`, undefined);
     await store.pin(`${host}/a:1`, true);
@@ -139,7 +139,7 @@ describe('interrupted pulls', { skip: process.getuid?.() === 0 ? false : 'needs 
     assert.deepEqual(await store.list(), []);
   });
 
-  it('exports importable archives and never overwrites a file', async () => {
+  it('exports images to an archive that can be imported, and never overwrites an existing file', async () => {
     const store = openStore();
     await store.pull(`${host}/a:1`, undefined);
     const archive = join(scratch, `export${rounds}.tar`);

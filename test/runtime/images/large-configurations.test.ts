@@ -10,7 +10,7 @@ import { imageFile, listImages, makeLayout, storeLayout } from '../../../src/run
 const LARGE = Array.from({ length: 800 }, (_, i) => `E${i}=${'x'.repeat(1000)}`);
 const idOf = (i: number): string => `sha256:${String(i).padStart(64, '0')}`;
 
-test('a list of images contains no configuration, and follows changes of the files', async () => {
+test('lists images without keeping their configurations in memory, and detects changed files', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-configs-'));
   try {
     const layout = storeLayout(root, '1-1', trees);

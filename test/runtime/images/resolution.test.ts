@@ -13,7 +13,7 @@ import { withLowers } from '../../../src/runtime/oci/spec/overlay-lowers.ts';
 import { dockerArchive, type TarEntry, tarBytes } from '../../conformance/busybox-image.ts';
 import { directory, file, link } from './archives.ts';
 
-describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+describe('path resolution in image layers', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
   let scratch = '';
   let store: ImageStore;
   let rounds = 0;
@@ -55,7 +55,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
   const text = (root: string, path: string): Promise<string> => readFile(join(root, path), 'utf8');
   const inode = async (root: string, path: string): Promise<number> => (await stat(join(root, path))).ino;
 
-  it('resolves absolute names and hard-link targets from the root of the layer', async () => {
+  it('resolves absolute names and hard link targets from the root of the layer', async () => {
     const id = await imported([
       directory('/kaniko/'),
       file('/kaniko/tool', 'k'),
@@ -67,7 +67,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('unpacks below links of the same layer, whose targets stay inside the layer', async () => {
+  it('unpacks entries below symbolic links of the same layer, whose targets always stay inside the layer', async () => {
     const outside = join(scratch, `outside${rounds}`);
     await mkdir(outside);
     const id = await imported([
@@ -100,7 +100,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('a layer deletes files below links of the same layer', async () => {
+  it('applies whiteouts below symbolic links of the same layer', async () => {
     const id = await imported(
       [directory('usr/'), directory('usr/lib/'), file('usr/lib/old', '1'), directory('o/'), file('o/old', '2')],
       [
@@ -117,7 +117,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('replaces a link by a directory entry of the same name', async () => {
+  it('replaces a symbolic link by a directory entry of the same name', async () => {
     const id = await imported([link('d', '/etc'), directory('d/', { mode: 0o700 }), file('d/f', 'x')]);
     await mounted(id, async (root) => {
       assert.equal((await lstat(join(root, 'd'))).isDirectory(), true);
@@ -125,7 +125,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('links to files of lower layers, which become one file with the new name', async () => {
+  it('a hard link to a file of a lower layer is the same file under both names', async () => {
     const id = await imported(
       [
         directory('bin/', { mode: 0o750, uid: 7 }),
@@ -151,7 +151,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('rejects hard links to missing files and to files that the layer deletes', async () => {
+  it('rejects hard links to missing files and to files that the same layer deletes', async () => {
     const hard = (linkname: string): TarEntry => ({ header: { name: 'hard', linkname, type: 'link' } });
     const cases: (readonly (readonly TarEntry[])[])[] = [
       [[hard('/etc/passwd')]],
@@ -171,7 +171,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     assert.deepEqual(await store.list(), []);
   });
 
-  it('gives unlisted parents the owner, mode and time of the lower layers', async () => {
+  it('parent directories without an entry keep owner, mode and time of the lower layer', async () => {
     const time = new Date(1_100_000_000_000);
     const id = await imported(
       [
@@ -191,7 +191,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('removes a lower directory completely for a whiteout beside a directory of the same name, in either order', async () => {
+  it('a whiteout beside a directory of the same name hides the lower directory, in either order', async () => {
     const lower = [directory('a/', { mode: 0o700, uid: 3 }), file('a/old', '1'), directory('a/s/'), file('a/s/t', '2')];
     const orders: (readonly TarEntry[])[] = [
       [file('.wh.a', ''), directory('a/'), file('a/new', '3')],
@@ -208,7 +208,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     }
   });
 
-  it('mounts images with many layers', async () => {
+  it('mounts an image with 127 layers', async () => {
     const ids = Array.from({ length: 127 }, (_, index) => index);
     const id = await imported(...ids.map((index) => [file(`f${index}`, `${index}`)]));
     await mounted(id, async (root) => {
@@ -217,7 +217,7 @@ describe('layers of image builders', { skip: process.getuid?.() === 0 ? false : 
     });
   });
 
-  it('a layer keeps the times of directories in which it deletes files', async () => {
+  it('keeps the modification time of a directory in which the layer deletes files', async () => {
     const time = new Date(1_200_000_000_000);
     const id = await imported(
       [directory('d/'), file('d/old', '1')],

@@ -122,7 +122,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     return seen;
   }
 
-  it('imports docker archives, plain and gzip, and shares equal layers', async () => {
+  it('imports docker archives with plain and gzip layers, and stores equal layers once', async () => {
     const layer = await tarBytes([
       directory('bin/'),
       file('bin/tool', 'content', { mode: 0o4755, uid: 12, gid: 34, mtime: new Date(1_000_000_000_000) }),
@@ -182,7 +182,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     }
   });
 
-  it('removes names, files and whole directories as the layers specify', async () => {
+  it('deletes files and whole directories as whiteouts of the layers specify', async () => {
     const id = await importLayers(
       'whiteouts',
       [
@@ -222,7 +222,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     );
   });
 
-  it('unpacked images agree with a simple oracle on random stacks of layers', async () => {
+  it('unpacked images equal the result of a simple oracle for random stacks of layers', async () => {
     let seed = 20_261_120;
     const random = (bound: number): number => {
       seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
@@ -274,7 +274,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     }
   });
 
-  describe('rejects layers that reach outside, and leaves no files', () => {
+  describe('layers with paths outside of the layer', () => {
     const victim = (): string => join(scratch, 'victim');
     const attacks: Readonly<Record<string, () => readonly TarEntry[]>> = {
       'a name with ..': () => [file('../victim', 'x')],
@@ -303,7 +303,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       });
     }
 
-    it('applies deletions in a directory that the same layer then replaces by a link to the host', async () => {
+    it('applies whiteouts inside a directory that the same layer replaces by a link to the host', async () => {
       const below = [
         directory('d/'),
         file('d/victim', 'x'),
@@ -330,7 +330,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       );
     });
 
-    it('unpacks a link to itself like any other, and replaces a link that is overwritten', async () => {
+    it('unpacks a symbolic link to itself, and replaces a link that a later entry overwrites', async () => {
       const id = await importLayers('links', [
         link('loop', 'loop'),
         link('l', scratch),
@@ -379,7 +379,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'layers')), []);
   });
 
-  it('removes images by name and id, keeps the layers of containers and of other images', async () => {
+  it('removes images by name or ID, and keeps layers that containers or other images use', async () => {
     const shared = [file('base', 'shared')];
     const one = await importLayers('one:1', shared, [file('top', '1')]);
     await importLayers('two:1', shared, [file('top', '2')]);
@@ -398,7 +398,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'layer-manifests')), []);
   });
 
-  it('detects changed, missing and additional files of layers', async () => {
+  it('verification of the image store detects changed, missing and additional files of layers', async () => {
     const id = await importLayers(
       'v:1',
       [file('bin', 'good', { mode: 0o755 }), file('conf', 'good')],
@@ -434,7 +434,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
 
-  it('the image store shows images of other processes, and allows concurrent imports of the same image', async () => {
+  it('the image store lists images imported by other processes, and allows concurrent imports of one image', async () => {
     const path = await archive(
       await dockerArchive({
         tags: ['many:1'],
@@ -454,7 +454,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.deepEqual(await readdir(join(storeRoot, 'intents')), []);
   });
 
-  it('image store does not collect a layer that another process is importing', async () => {
+  it('garbage collection keeps an image layer that another process is importing', async () => {
     const top = await tarBytes(Array.from({ length: 400 }, (_, index) => file(`f${index}`, 'y'.repeat(2_000))));
     const path = await archive(
       await dockerArchive({ tags: ['race:1'], layers: [await tarBytes([file('a', '1')]), top] }),
@@ -471,7 +471,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
     assert.equal((await merged('race:1')).size, 401);
   });
 
-  it('image store is consistent after a kill at any moment of an import', async () => {
+  it('the image store is consistent after the importing process was killed at any moment', async () => {
     const layers = await Promise.all(
       [0, 1, 2].map((n) =>
         tarBytes(Array.from({ length: 60 }, (_, index) => file(`l${n}-${index}`, `${n}`.repeat(500)))),

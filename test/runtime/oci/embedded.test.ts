@@ -83,7 +83,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       }
     }
 
-    it('runs this executable from the host root, with state mounted at a path that the host lacks', async () => {
+    it("runs this executable with the host's root file system read-only, and writes only to mounted state", async () => {
       const state = join(lab.directory, 'host-state');
       await mkdir(state);
       await writeFile(join(lab.directory, 'single.conf'), 'one file');
@@ -122,7 +122,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('hides file systems mounted below the host root, except those that lead to a mount of the pod', async () => {
+    it('hides file systems mounted below the host root, except those on the path to a volume of the pod', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('below', true));
       const foreign = await mkdtemp('/var/tmp/hyperedge-foreign-');
       const leading = await mkdtemp('/var/tmp/hyperedge-leading-');
@@ -154,7 +154,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       }
     });
 
-    it('denies the host root to ordinary containers', async () => {
+    it('rejects the image of the host root in ordinary containers', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('thief'));
       const named = container(HOST_ROOT_IMAGE, ['/bin/sh']);
       for (const config of [
@@ -171,7 +171,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('gives the first process of a shared pid namespace an empty root, no privileges and its own user', async () => {
+    it('the first process of a shared PID namespace has an empty root, no privileges and a separate user', async () => {
       const config = { ...sandbox('shared'), shareProcessNamespace: true };
       const sandboxId = await lab.runtime().runPodSandbox(config);
       const record = JSON.parse(
@@ -200,7 +200,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('reports containers of another boot as exited and ignores their pids', async () => {
+    it('reports containers of an earlier boot as exited and ignores their PIDs', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('rebooted'));
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
       await lab.runtime().startContainer(id);
@@ -229,7 +229,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('treats a sandbox without namespaces as lost, also within one boot', async () => {
+    it('treats a sandbox whose namespaces are missing as not ready, also within one boot', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('unpinned'));
       await lab.runtime().stop();
       const pins = join(lab.directory, 'run/sandboxes', sandboxId);
@@ -263,7 +263,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('removes the remains of a crash during a creation', async () => {
+    it('removes partial containers after a crash during their creation', async () => {
       const id = 'ab'.repeat(32);
       const directory = join(lab.directory, 'state/containers', id);
       await mkdir(join(directory, 'rootfs'), { recursive: true });
@@ -297,7 +297,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.ok(median < 1_000, `${median} ms`);
     });
 
-    it('prepares the root directory of the first container while the sandbox is created, and removes an unused one', async () => {
+    it('prepares the root of the first container while the sandbox is created, and removes an unused root', async () => {
       const containers = join(lab.directory, 'state/containers');
       const held = join(lab.directory, 'images/holds');
       const before = new Set(await readdir(containers));
@@ -318,7 +318,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(unused);
     });
 
-    it('removes a sandbox whose network fails after its addresses were reserved', async () => {
+    it('removes a sandbox whose network setup fails after its addresses were reserved', async () => {
       const plugging = Promise.withResolvers<never>();
       const detached: string[] = [];
       const network = {

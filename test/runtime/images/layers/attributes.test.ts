@@ -17,7 +17,7 @@ const CAPABILITY = Buffer.from('0100000200200000ff000000000000fe00000080', 'hex'
 const NAME = 'security.capability';
 const none = Buffer.alloc(0);
 
-describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+describe('extended attributes of image layers', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
   let scratch = '';
   let store: ImageStore;
   let rounds = 0;
@@ -43,7 +43,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
   const attribute = async (root: string, path: string, name = NAME): Promise<string | undefined> =>
     (await readAttributes(root, [path])).get(path)?.get(name)?.toString('hex');
 
-  it('attributes of layers are not set outside of the layer if a directory was replaced by a link', async () => {
+  it('sets no extended attribute outside of the layer if a directory was replaced by a symbolic link', async () => {
     const host = join(scratch, 'host');
     await mkdir(join(host, 'd'), { recursive: true });
     for (const name of ['tool', 'hard', 'd/deep']) await writeFile(join(host, name), 'host', { mode: 0o640 });
@@ -74,7 +74,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('attributes of layers keep their bytes on files, hard links and directories', async () => {
+  it('preserves the bytes of extended attributes on files, hard links and directories of a layer', async () => {
     const [layer = ''] = await imported([
       tarBlocks('d/', '5', none),
       attributedFile('d/tool', 'tool', { [NAME]: CAPABILITY, 'user.ü ': Buffer.from([0, 255, 10, 61]) }),
@@ -89,7 +89,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.verify(), []);
   });
 
-  it('attributes of layers are copied when a hard link copies a file of a lower layer', async () => {
+  it('copies extended attributes with a file of a lower layer that a hard link refers to', async () => {
     const [layer = ''] = await imported(
       [attributedFile('tool', 'tool', { [NAME]: CAPABILITY })],
       [tarBlocks('copy', '1', none, 'tool')],
@@ -97,7 +97,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.equal(await attribute(layer, 'copy'), CAPABILITY.toString('hex'));
   });
 
-  it('attributes of layers survive an export', async () => {
+  it('extended attributes of image layers are preserved by export and import', async () => {
     await imported([attributedFile('tool', 'tool', { [NAME]: CAPABILITY })]);
     const archive = join(scratch, 'export.tar');
     await store.exportArchive(['t'], archive);
@@ -107,7 +107,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.equal(await attribute(join(held.layerRoot, held.layers[0] ?? ''), 'tool'), CAPABILITY.toString('hex'));
   });
 
-  it('attributes of layers fail the import when one cannot be set', async () => {
+  it('an image import fails if an extended attribute cannot be set', async () => {
     const large = { 'user.large': Buffer.alloc(100_000, 1) };
     await assert.rejects(imported([attributedFile('tool', 'tool', large)]), {
       code: 'image-pull',
@@ -116,7 +116,7 @@ describe('attributes of layers', { skip: process.getuid?.() === 0 ? false : 'nee
     assert.deepEqual(await store.list(), []);
   });
 
-  it('attributes of layers are checked by a verification', async () => {
+  it('verification of the image store detects lost extended attributes', async () => {
     const [layer = ''] = await imported([attributedFile('tool', 'tool', { [NAME]: CAPABILITY })]);
     await copyFile(join(layer, 'tool'), join(layer, 'copy'));
     await rename(join(layer, 'copy'), join(layer, 'tool'));

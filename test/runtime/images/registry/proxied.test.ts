@@ -77,14 +77,14 @@ describe('a registry behind a proxy', () => {
     }
   };
 
-  it('a registry behind a proxy is reached with the login of the proxy, and so is its token server', async () => {
+  it('sends requests to a registry and its token server through the proxy, with the proxy credentials', async () => {
     const httpsProxy = `http://user:pass%40word@127.0.0.1:${portOf(proxy)}`;
     assert.equal(await pull({ httpsProxy, noProxy: [], authorities }), MANIFEST);
     assert.deepEqual([...new Set(targets)], ['registry.example:443', 'tokens.example:443']);
     assert.deepEqual([...logins], [`Basic ${Buffer.from('user:pass@word').toString('base64')}`]);
   });
 
-  it('a registry behind a proxy is refused without its authority, and not requested from the proxy when it is an exception', async () => {
+  it('rejects a proxied registry whose CA is not trusted, and bypasses the proxy for noProxy names', async () => {
     const httpsProxy = `http://127.0.0.1:${portOf(proxy)}`;
     await assert.rejects(pull({ httpsProxy, noProxy: [] }), /unable to (verify|get local issuer)/);
     const before = targets.length;
@@ -93,7 +93,7 @@ describe('a registry behind a proxy', () => {
   });
 });
 
-it('uses an authority that is added to the file of the system without a restart', async () => {
+it("trusts a CA that is added to the system's CA file, without a restart", async () => {
   const directory = await mkdtemp(join(tmpdir(), 'authorities-'));
   try {
     const file = join(directory, 'ca-certificates.crt');

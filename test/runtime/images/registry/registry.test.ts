@@ -13,7 +13,7 @@ import { createImageStore, type ImageStore, inspectImage, isConfigured } from '.
 import { sha256, tarBytes } from '../../../conformance/busybox-image.ts';
 import { file, type OciImage, ociImage } from '../archives.ts';
 
-describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', timeout: 30_000 }, () => {
+describe('image pulls', { skip: process.getuid?.() === 0 ? false : 'needs root', timeout: 30_000 }, () => {
   let scratch = '';
   let store: ImageStore;
   let registry: Server;
@@ -160,7 +160,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     requests = [];
   };
 
-  it('pulls the manifest for this machine with a token, and follows redirects to other storage without it', async () => {
+  it('pulls the manifest for this machine with a token, and follows redirects to other hosts without the token', async () => {
     await clean();
     leaked = undefined;
     const id = await store.pull(`${host}/token/redirect:1`, undefined);
@@ -177,7 +177,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     );
   });
 
-  it('inspects an image without its layers at configured registries', async () => {
+  it('inspects an image at configured registries without pulling its layers', async () => {
     const name = `${host}/token/redirect:1`;
     const named = { insecureRegistries: [host], mirrors: {} };
     assert.equal(isConfigured(name, named), true);
@@ -195,7 +195,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     await assert.rejects(inspectImage('registry.invalid/none:2', everywhere, own), /127\.0\.0\.1:\d+ answered 404/);
   });
 
-  it('an image pull logs in to a registry if required', async () => {
+  it('an image pull authenticates if the registry requires it', async () => {
     await clean();
     await store.pull(`${host}/basic:1`, { username: 'me', password: 'secret' });
     await store.pull(`${host}/token/private:1`, { username: 'me', password: 'secret' });
@@ -237,7 +237,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     'proto:1': ['image-pull', /neither an image manifest/],
   };
   for (const [name, [code, message]] of Object.entries(failures)) {
-    it(`reports the cause for ${name}`, async () => {
+    it(`reports why the pull of ${name} fails`, async () => {
       await clean();
       await assert.rejects(store.pull(`${host}/${name}`, undefined), (error: Error & { code?: string }) => {
         assert.equal(error.code, code, error.message);
@@ -253,7 +253,7 @@ describe('pulling', { skip: process.getuid?.() === 0 ? false : 'needs root', tim
     });
   }
 
-  it('reports an unreachable registry quickly', async () => {
+  it('an image pull reports an unreachable registry within seconds', async () => {
     const begin = performance.now();
     await assert.rejects(store.pull('127.0.0.1:9/x:1', undefined), {
       code: 'image-pull',

@@ -17,7 +17,7 @@ import { inOwnNetworkNamespace } from '../netns.ts';
 const run = promisify(execFile);
 
 inOwnNetworkNamespace(import.meta.url, () => {
-  describe('a checkpoint of a container', { timeout: 60_000 }, () => {
+  describe('checkpoint of a container', { timeout: 60_000 }, () => {
     let lab: RuntimeLab;
     let programs: string;
     let id: string;
@@ -60,7 +60,7 @@ echo image > "$2/pages-1.img"
       await rm(programs, { recursive: true, force: true });
     });
 
-    it('a checkpoint of a container is a private archive of the images, the specification and the written files', async () => {
+    it('a checkpoint is a private archive of the CRIU images, the specification and the written files', async () => {
       const directory = join(lab.directory, 'checkpoints');
       const location = join(directory, 'one.tar');
       await lab.runtime().checkpointContainer?.(id, location);
@@ -77,7 +77,7 @@ echo image > "$2/pages-1.img"
       assert.equal((await lab.runtime().listContainers()).find((each) => each.id === id)?.state, 'running');
     });
 
-    it('a checkpoint of a container that fails reports CRIU’s message and leaves no files', async () => {
+    it("a failed checkpoint reports CRIU's message and leaves no files", async () => {
       await mkdir(join(programs, 'broken'));
       const directory = join(lab.directory, 'failed');
       await assert.rejects(async () => lab.runtime().checkpointContainer?.(id, join(directory, 'x.tar')), {

@@ -9,7 +9,7 @@ import { BUSYBOX, createRuntimeLab, type RuntimeLab } from '../lab.ts';
 import { inOwnNetworkNamespace } from '../netns.ts';
 
 inOwnNetworkNamespace(import.meta.url, () => {
-  describe('a creation of a container that fails', { timeout: 60_000 }, () => {
+  describe('failed creation of a container', { timeout: 60_000 }, () => {
     let lab: RuntimeLab;
     let imageId: string;
 
@@ -46,7 +46,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     };
 
     for (const prepared of [false, true]) {
-      it(`leaves nothing without a log directory, ${prepared ? 'with' : 'without'} a prepared root`, async () => {
+      it(`a container creation without a log directory leaves no files, ${prepared ? 'with' : 'without'} a prepared root`, async () => {
         const name = `log-${prepared}`;
         // A file in place of the log directory stands for a full or read-only disk.
         await mkdir(join(lab.logRoot, name), { recursive: true });

@@ -6,7 +6,7 @@ import { it } from 'node:test';
 import { ContainerTable } from '../../../../src/runtime/oci/containers/container-table.ts';
 import { type ContainerRecord, makePaths, runtimePaths } from '../../../../src/runtime/oci/containers/records.ts';
 
-it('flushes the first record of a container and its directory, and no later record', async (context) => {
+it('flushes only the first record of a container and its directory to disk', async (context) => {
   const directory = await mkdtemp(join(tmpdir(), 'records-'));
   const flushed: string[] = [];
   const handle = await open(directory);

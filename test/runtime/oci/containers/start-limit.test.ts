@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { StartLimit } from '../../../../src/runtime/oci/containers/start-limit.ts';
 import { ManualClock, settle } from '../../../client/clocks.ts';
 
-test('starts get slots in order, and one that hangs keeps its slot for at most two seconds', async () => {
+test('container starts get slots in order, and a start that hangs keeps its slot for at most two seconds', async () => {
   const clock = new ManualClock();
   const limit = new StartLimit(2, clock);
   const got: string[] = [];

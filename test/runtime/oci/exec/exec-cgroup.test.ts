@@ -35,7 +35,7 @@ async function start(cgroup: string): Promise<{ readonly pid: number; readonly e
   return { pid: child.pid ?? 0, ended };
 }
 
-test('kill ends every process of the exec and no other process of the container', { skip }, () =>
+test('killing an exec ends all its processes and no other process of the container', { skip }, () =>
   inContainer(async (directory) => {
     const cgroups = { unified: directory };
     const exec = await createExecCgroup(cgroups, 'one', realClock);
@@ -54,7 +54,7 @@ test('kill ends every process of the exec and no other process of the container'
 );
 
 test(
-  'remaining processes of an exec continue in the container; those of a previous host process are killed',
+  'processes left by an exec continue in the container, and those of a former host process are killed',
   { skip },
   () =>
     inContainer(async (directory) => {
@@ -72,7 +72,7 @@ test(
     }),
 );
 
-test('charges a program that serves a pod to a leaf cgroup below the pod', { skip }, () =>
+test('moves a host program that serves a pod to a leaf cgroup of the pod', { skip }, () =>
   inContainer(async (directory) => {
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
     await chargeToPod({ unified: directory }, child.pid ?? 0);

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('releases a waiting process and removes its fifo', async () => {
+test('opens the exec fifo on which a started container waits, and removes the fifo', async () => {
   await run('mkfifo', [fifo()]);
   const opened = openGate(directory, alive);
   // Opening for writing waits for the reader, as runc's first process does.
@@ -29,7 +29,7 @@ test('releases a waiting process and removes its fifo', async () => {
   assert.equal(existsSync(fifo()), false);
 });
 
-test('the exec gate works whether the process opens the fifo before or after its reader', async () => {
+test('opens the exec fifo if the container opened it earlier', async () => {
   await run('mkfifo', [fifo()]);
   const writing = open(fifo(), 'w').then(async (writer) => {
     await writer.write('0');
@@ -40,14 +40,14 @@ test('the exec gate works whether the process opens the fifo before or after its
   await writing;
 });
 
-test('the exec gate reports a process that ended before it opened the fifo, and leaves the fifo to the runtime', async () => {
+test('reports a container that ended before it opened the exec fifo, and keeps the fifo for the runtime', async () => {
   await run('mkfifo', [fifo()]);
   assert.equal(await openGate(directory, async () => false), false);
   assert.equal(existsSync(fifo()), true);
   await rm(fifo());
 });
 
-test('lets the runtime start the container if there is no fifo', async () => {
+test('leaves the start of a container to the runtime if the exec fifo does not exist', async () => {
   assert.equal(await openGate(directory, alive), false);
   await writeFile(fifo(), '');
   assert.equal(await openGate(directory, alive), false);

@@ -133,7 +133,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     const LEAVING = (): string =>
       `trap '' TERM HUP INT; sleep ${mark} & (sleep ${mark} &); (setsid sleep ${mark} &); sleep ${mark} >/dev/null 2>&1 &`;
 
-    it('a timeout kills every process that the command has started, in any session', async () => {
+    it('the timeout of an exec kills every process that the command started, in any session', async () => {
       const begun = performance.now();
       await assert.rejects(sh(`${LEAVING()} sleep ${mark}`, { timeoutMs: 500 }), { code: 'timeout' });
       assert.equal(await sleepers(), 0, 'killed before the error is returned');
@@ -141,7 +141,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await nothingLeft();
     });
 
-    it('a timeout ends processes that fork faster than they are killed', async () => {
+    it('the timeout of an exec ends processes that fork faster than they are killed', async () => {
       // Each process of a chain exits as soon as it has started the next.
       const chains = `f() { (f &); }; f; f; f; sleep ${mark}`;
       await assert.rejects(sh(chains, { timeoutMs: 400 }), { code: 'timeout' });
@@ -149,13 +149,13 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(await sleepers(), 0);
     });
 
-    it('a timeout during the start kills the runtime', async () => {
+    it('a timeout during the start of an exec kills the runtime process', async () => {
       await assert.rejects(sh(`sleep ${mark}`, { timeoutMs: 1 }), { code: 'timeout' });
       await nothingLeft();
       assert.equal(await sleepers(), 0);
     });
 
-    it('an exit ends the exec immediately although children hold the pipes, and kills them', async () => {
+    it('an exec ends when its command exits although children hold its pipes, and the children are killed', async () => {
       const begun = performance.now();
       const result = await sh(`echo out; echo err >&2; ${LEAVING()} exit 3`);
       assert.ok(performance.now() - begun < 3_000, 'did not wait for the children');
@@ -166,7 +166,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(await sleepers(), 0);
     });
 
-    it('processes that may remain after the command continue in the container, without a program of the host', async () => {
+    it('with leavesProcesses, children of an exec continue in the container after the command has exited', async () => {
       const result = await sh(`setsid sleep ${mark} & exit 0`, { leavesProcesses: true });
       assert.equal(result.exitCode, 0);
       await nothingLeft();
@@ -177,7 +177,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       process.kill(Number(left[0]?.pid), 'SIGKILL');
     });
 
-    it('an exec discards output beyond the limit at low cost', async () => {
+    it('an exec discards output beyond the limit with little CPU time', async () => {
       const before = process.cpuUsage();
       const begun = performance.now();
       await assert.rejects(sh('yes', { timeoutMs: 2_000 }), { code: 'timeout' });
@@ -190,13 +190,13 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(Buffer.from(result.stderr).toString(), 'end\n');
     });
 
-    it('standard streams can be reopened by a user other than root', async () => {
+    it('a user other than root can open /dev/stdout in an exec', async () => {
       const result = await sh('id -u; echo again > /dev/stdout; echo problem > /proc/self/fd/2');
       assert.equal(Buffer.from(result.stdout).toString(), '1000\nagain\n');
       assert.equal(Buffer.from(result.stderr).toString(), 'problem\n');
     });
 
-    it('starts at most two execs of a pod at once, without charging the wait to the timeout', async () => {
+    it('starts at most two execs of a pod at once, and the timeout of an exec does not include the wait', async () => {
       let most = 0;
       let ended = false;
       const watching = (async () => {
@@ -240,7 +240,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.equal(text, 'hello xterm\r\n');
     });
 
-    it('charges monitors of execs, attached clients and forwarded connections to the pod', async () => {
+    it('charges exec monitors, attached clients and port forwards to the cgroup of the pod', async () => {
       const session = await lab.runtime().exec(id, {
         command: ['sleep', String(mark)],
         stdin: false,
@@ -284,7 +284,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     }
 
     for (const tty of [false, true]) {
-      it(`kills every process of the exec when a client leaves ${tty ? 'a terminal' : 'its pipes'}`, async () => {
+      it(`kills every process of an exec when its client closes ${tty ? 'the terminal' : 'the pipes'}`, async () => {
         const command = ['/bin/sh', '-c', `${LEAVING()} sleep ${mark}`];
         const session = await lab.runtime().exec(id, { command, stdin: true, stdout: true, stderr: true, tty });
         await eventually('they run', async () => (await sleepers()) === 5);
@@ -295,7 +295,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       });
     }
 
-    it('kills execs of the previous run of the host process', async () => {
+    it('kills execs that a former host process has left', async () => {
       await lab.runtime().exec(id, {
         command: ['/bin/sh', '-c', `setsid sleep ${mark} & sleep ${mark}`],
         stdin: false,

@@ -41,7 +41,7 @@ describe('AppArmor profiles', () => {
     assert.equal(await readFile(join(directory, 'arguments'), 'utf8'), '--replace\n');
   });
 
-  it('uses no profile if unconfined, and rejects a required profile without AppArmor in the kernel', async () => {
+  it('uses no AppArmor profile if unconfined, and rejects a required profile if the kernel lacks AppArmor', async () => {
     assert.equal(await appArmorProfile({}, files), undefined);
     assert.equal(await appArmorProfile({ appArmor: { type: 'unconfined' } }, files), undefined);
     const without = { ...files, enabled: join(directory, 'absent') };

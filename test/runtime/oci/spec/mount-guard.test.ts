@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { checkMounts, isMountSafe } from '../../../../src/runtime/oci/spec/mount-guard.ts';
 import { arrange, podMount, systemMounts } from '../../../../src/runtime/oci/spec/mounts.ts';
 
-describe('mounts over the file systems of the kernel', () => {
+describe('volumes mounted over kernel file systems', () => {
   let directory = '';
   let rootfs = '';
   let volume = '';
@@ -49,9 +49,9 @@ describe('mounts over the file systems of the kernel', () => {
     it(`rejects a volume at ${path}`, () => refuses('/proc', mount(path)));
   for (const path of ['/sys', '/sys/fs/cgroup', '/sys/firmware'])
     it(`rejects a volume at ${path}`, () => refuses('/sys', mount(path)));
-  it('rejects a volume in place of the root', () => refuses('/', mount('/')));
+  it('rejects a volume mounted at the root of the container', () => refuses('/', mount('/')));
 
-  it('follows links of the image and of volumes inside the container', async () => {
+  it('resolves symbolic links of the image and of volumes before it checks a mount path', async () => {
     await refuses('/dev', mount('/absolute'));
     await refuses('/dev/pts', mount('/relative'));
     await refuses('/proc', mount('/vol'), mount('/vol/planted'));
@@ -59,7 +59,7 @@ describe('mounts over the file systems of the kernel', () => {
     await assert.rejects(check(mount('/loop')), /too many levels of symbolic links/);
   });
 
-  it('allows mounts that replace no file of runc', async () => {
+  it('allows mounts that do not replace files that runc writes', async () => {
     await check(mount('/data'), mount('/vol'), mount('/vol/plain'), mount('/vol/plain/new'), mount('/development'));
     await check(mount('/dev/shm'), mount('/dev/termination-log'), mount('/dev/mine'), mount('/dev/mqueue'));
     await check(mount('/dev', '/dev'), mount('/sys', '/sys'), mount('/dev/null', '/dev/null'), mount('/proc', '/proc'));
@@ -67,7 +67,7 @@ describe('mounts over the file systems of the kernel', () => {
     await refuses('/dev', mount('/dev', '/dev/shm'));
   });
 
-  it('rejects images whose own directories are links', async () => {
+  it('rejects an image whose /dev, /proc or /sys is a symbolic link', async () => {
     await rm(join(rootfs, 'sys'), { recursive: true });
     await symlink('/data', join(rootfs, 'sys'));
     await assert.rejects(check(), /the image's \/sys is a symbolic link/);
@@ -75,7 +75,7 @@ describe('mounts over the file systems of the kernel', () => {
     await check();
   });
 
-  it('arranges mounts of kernel file systems after all mounts that a link could redirect below them', () => {
+  it('orders mounts of kernel file systems after mounts that a symbolic link could redirect below them', () => {
     const order = arrange(
       systemMounts({ shm: '/shm', writableSys: false }),
       ['/a/b/c/d', '/dev/shm', '/vol'].map((path) => podMount(mount(path))),

@@ -30,7 +30,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual({ defaultAction, defaultErrnoRet }, { defaultAction: 'SCMP_ACT_ERRNO', defaultErrnoRet: 1 });
   });
 
-  it('lists the calls that programs need and no call that reaches outside of a container', () => {
+  it('allows common system calls, and none that affects the host outside of a container', () => {
     const calls = allowed(profile());
     for (const call of ['read', 'openat2', 'execve', 'futex', 'statx', 'epoll_pwait2', 'rseq', 'ptrace', 'mq_open'])
       assert.ok(calls.has(call), call);
@@ -44,7 +44,7 @@ describe('the system-call filter RuntimeDefault', () => {
       assert.ok(!calls.has(call), call);
   });
 
-  it('the seccomp filter adds only the system calls of a granted capability', () => {
+  it('a granted capability adds only its own system calls to the seccomp filter', () => {
     const plain = allowed(profile());
     const added = (...capabilities: string[]): string[] =>
       [...allowed(profile(capabilities)).difference(plain)].toSorted();
@@ -57,7 +57,7 @@ describe('the system-call filter RuntimeDefault', () => {
       assert.ok(!admin.includes(call), call);
   });
 
-  it('allows clone without new namespaces, and makes clone3 fall back to clone', () => {
+  it('allows clone without new namespaces, and returns ENOSYS for clone3 so that programs use clone', () => {
     const [rule, ...more] = conditional(profile(), 'clone');
     assert.deepEqual(more, []);
     const [argument] = rule?.args ?? [];
@@ -73,7 +73,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual(conditional(profile(['CAP_SYS_ADMIN']), 'clone'), []);
   });
 
-  it('lists allowed address families and execution domains individually', () => {
+  it('allows only listed address families of socket and execution domains of personality', () => {
     const values = (name: string) => conditional(profile(), name).map((rule) => rule.args?.[0]?.value);
     const families = values('socket');
     for (const family of [1, 2, 10, 16, 17]) assert.ok(families.includes(family), `${family}`);
@@ -81,7 +81,7 @@ describe('the system-call filter RuntimeDefault', () => {
     assert.deepEqual(values('personality'), [0, 8, 0x20000, 0x20008, 0xffffffff]);
   });
 
-  it('the seccomp filter covers the other instruction sets of the processor', () => {
+  it('the seccomp filter includes the 32-bit architecture of the processor', () => {
     assert.deepEqual(profile().architectures, ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86']);
     assert.deepEqual(profile([], 'arm64').architectures, ['SCMP_ARCH_AARCH64', 'SCMP_ARCH_ARM']);
     assert.ok(allowed(profile()).has('arch_prctl'));

@@ -14,7 +14,7 @@ const why = await whyNoUserNamespaces();
 console.log(`user namespaces with idmapped mounts: ${why ?? 'yes'}`);
 
 inOwnNetworkNamespace(import.meta.url, () => {
-  describe('a pod in its own user namespace', { timeout: 60_000, skip: why ?? false }, () => {
+  describe('pod in a separate user namespace', { timeout: 60_000, skip: why ?? false }, () => {
     let lab: RuntimeLab;
     let imageId = '';
     let sandboxId = '';
@@ -45,7 +45,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
     });
     after(() => lab?.cleanUp());
 
-    it('a pod in its own user namespace is root inside, with its own files, and an ordinary user outside', async () => {
+    it('a pod with a user namespace is root inside and an ordinary user on the host', async () => {
       const volume = join(lab.directory, 'volume');
       await mkdir(volume);
       await writeFile(join(volume, 'before'), 'x', { mode: 0o600 });
@@ -79,7 +79,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.match(text, /^0\nx-rw-r--r--\s+1 0\s+0/);
     });
 
-    it('a pod in its own user namespace is restored after a restart, and leaves no mounts', async () => {
+    it('a pod with a user namespace is restored after a restart, and leaves no mounts when it is removed', async () => {
       await lab.restart();
       const [found] = await lab.runtime().listPodSandboxes();
       assert.equal(found?.state, 'ready');
@@ -93,7 +93,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.deepEqual(await readdir(join(lab.directory, 'run/mapped')), []);
     });
 
-    it('a pod in its own user namespace is rejected if a volume cannot be mapped', async () => {
+    it('a pod with a user namespace is rejected if a volume does not support idmapped mounts', async () => {
       const id = await lab.runtime().runPodSandbox(sandbox({ uid: toUid('uid-2'), name: 'two' }));
       await assert.rejects(lab.runtime().createContainer(id, container('main', 'true', '/proc/sys')), {
         code: 'create-failed',

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-test('reports programs that cannot start for lack of file descriptors, and the process continues', async () => {
+test('reports programs that cannot start for lack of file descriptors without ending the host process', async () => {
   const child = fileURLToPath(import.meta.resolve('./descriptors.child.ts'));
   const limited = ['-c', 'ulimit -n 256; exec "$0" "$1"', process.execPath, child];
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { followLog } from '../../../../src/runtime/oci/streams/log-follow.ts';
 import { openAfterFailingStat, openDescriptors } from '../../../support/failing-stat.ts';
 
-test('closes the log when it cannot be watched or inspected', async () => {
+test('closes the log file if it cannot be watched or inspected', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-follow-'));
   try {
     const path = join(directory, '0.log');

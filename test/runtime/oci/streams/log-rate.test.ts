@@ -55,7 +55,7 @@ function flood(bytesPerMs: number) {
   };
 }
 
-it('pauses the monitor of a container that fills its log too fast, for at most two seconds', () => {
+it('pauses the monitor of a container that writes its log too fast, for at most two seconds at a time', () => {
   const { rate, run, state } = flood(140_000);
   rate.start();
   run(60_000);
@@ -69,7 +69,7 @@ it('pauses the monitor of a container that fills its log too fast, for at most t
   assert.equal(state.isPaused, false);
 });
 
-it('does not pause a container whose log is written below the limit of the rate', () => {
+it('does not pause a container that writes its log slower than the rate limit', () => {
   const { rate, run, state } = flood(3_000);
   rate.start();
   run(60_000);
@@ -83,7 +83,7 @@ const stateOf = (pid: number): string => {
   return stat.slice(stat.lastIndexOf(')') + 2)[0] ?? '';
 };
 
-it('resumes a paused monitor when the host process is killed, and at the next start', async () => {
+it('resumes a paused monitor when the host process is killed, and at the next start of the host process', async () => {
   const monitor = spawn('sleep', ['60'], { stdio: 'ignore' });
   const pid = monitor.pid ?? 0;
   const until = async (what: string, isTrue: () => boolean): Promise<void> => {

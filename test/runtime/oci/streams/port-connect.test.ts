@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { connectInNamespace } from '../../../../src/runtime/oci/streams/port-connect.ts';
 
-test('ends a connection for the client when the pod closes it; the client may still write', {
+test('a port forward ends its output when the pod closes the connection, and the client may still write', {
   timeout: 20_000,
 }, async () => {
   let heard = '';
