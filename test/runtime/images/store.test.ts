@@ -34,7 +34,7 @@ describe('image names', () => {
     [`busybox:1.36@${D}`]: `docker.io/library/busybox@${D}`,
   };
   for (const [given, name] of Object.entries(good))
-    it(given.slice(0, 60), () => assert.equal(parseReference(given).name, name));
+    it(`expands the image name ${given.slice(0, 60)}`, () => assert.equal(parseReference(given).name, name));
   const bad = [
     '',
     ':',
@@ -55,7 +55,7 @@ describe('image names', () => {
     '__proto__/y:\n',
   ];
   for (const given of bad) {
-    it(`rejects ${JSON.stringify(given.slice(0, 40))}`, () =>
+    it(`rejects the image name ${JSON.stringify(given.slice(0, 40))}`, () =>
       assert.throws(() => parseReference(given), { code: 'image-invalid-name' }));
   }
 });
@@ -286,7 +286,7 @@ describe('image store', { skip: root, timeout: 60_000 }, () => {
       'the root as a file': () => [file('./', 'x', { type: 'file' })],
     };
     for (const [name, entries] of Object.entries(attacks)) {
-      it(name, async () => {
+      it(`rejects a layer with ${name}, and leaves no files`, async () => {
         await writeFile(join(scratch, 'archive'), 'must stay');
         await assert.rejects(importLayers('evil', entries()), (error: Error & { code?: string }) => {
           assert.equal(error.code, 'image-pull', error.message);
