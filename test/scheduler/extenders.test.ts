@@ -81,7 +81,7 @@ const remove = (name: string) => pods().delete(name, namespace, { gracePeriodSec
 const condition = async (name: string) =>
   (await read(name)).status?.conditions?.find(({ type }) => type === 'PodScheduled');
 
-test('selects among the nodes where preemption would free resources by the extender', async () => {
+test('an extender selects the node on which preemption evicts pods', async () => {
   const first = await create('first', BOARD, 'low', 'n1');
   const second = await create('second', BOARD, 'middle', 'n2');
   assert.deepEqual([await bound('first'), await bound('second')], ['n1', 'n2']);
@@ -103,7 +103,7 @@ test('selects among the nodes where preemption would free resources by the exten
   for (const name of ['first', 'urgent']) await remove(name);
 });
 
-test('evicts no pod for a response without victims or with victims of another node', async () => {
+test("evicts no pod if the extender's response lists no victims or victims of another node", async () => {
   const victim = await create('kept', BOARD, 'low', 'n1');
   const other = await create('other', BOARD, 'low', 'n2');
   await bound('kept');
@@ -125,7 +125,7 @@ test('evicts no pod for a response without victims or with victims of another no
   for (const name of ['waiting', 'kept', 'other']) await remove(name);
 });
 
-test('binds the pods of its resource by the extender, and retries a rejected one', async () => {
+test('an extender binds the pods that request its resource, and a failed binding is retried', async () => {
   let refusals = 1;
   answers['bind'] = async (body) => {
     if (refusals-- > 0) return { Error: 'the lamp is broken' };

@@ -73,7 +73,7 @@ const nominated = (name: string) =>
 const bindingOf = (pod: string) =>
   eventually(async () => bindings.findLast((each) => each.pod === pod), `the binding of ${pod}`);
 
-test('uses the resources of a pod that is deleted while it is being bound', async () => {
+test('frees the resources of a pod that is deleted while it is being bound', async () => {
   await create('assumed', '3', 'low', {}, true);
   const binding = await bindingOf('assumed');
   await create('waiting', '3', 'low');
@@ -84,7 +84,7 @@ test('uses the resources of a pod that is deleted while it is being bound', asyn
   await remove('waiting');
 });
 
-test('uses the resources of a pod that could not be bound', async () => {
+test('frees the resources of a pod whose binding failed', async () => {
   await create('unbindable', '3', 'low', {}, true);
   const binding = await bindingOf('unbindable');
   // If both pods are retried at the same time, the pod with the higher priority is first.
@@ -112,14 +112,14 @@ const clean = async (...names: string[]): Promise<void> => {
   for (const name of names) await remove(name);
 };
 
-test('uses the resources nominated for a deleted pod', async () => {
+test('frees the resources nominated for a pod that is deleted', async () => {
   await promise('preemptor');
   await remove('preemptor');
   assert.equal(await bound('waiting'), 'n1');
   await clean('victim', 'waiting');
 });
 
-test('uses the resources nominated for a pod that only a finalizer keeps', async () => {
+test('frees the resources nominated for a deleted pod that only a finalizer keeps', async () => {
   await promise('preemptor', ['example.com/keep']);
   await remove('preemptor');
   assert.equal(await bound('waiting'), 'n1');
@@ -127,7 +127,7 @@ test('uses the resources nominated for a pod that only a finalizer keeps', async
   await clean('victim', 'waiting');
 });
 
-test('reserves the resources of a nomination by another component until it is withdrawn', async () => {
+test('reserves the resources of a nomination by another component until the nomination is removed', async () => {
   await create('resident', '2', 'low');
   await bound('resident');
   await create('patient', '4', 'patient');
@@ -142,7 +142,7 @@ test('reserves the resources of a nomination by another component until it is wi
   await clean('patient', 'resident', 'waiting');
 });
 
-test('uses the resources nominated for a pod that is bound elsewhere', async () => {
+test('frees the resources nominated for a pod that is bound to another node', async () => {
   await promise('preemptor');
   await plane.addNode('n2');
   assert.equal(await bound('preemptor'), 'n2');

@@ -32,7 +32,7 @@ const unschedulable = (name: string, pattern: RegExp) =>
   }, `${name} unschedulable as ${pattern}`);
 const remove = (name: string) => pods().delete(name, namespace, { gracePeriodSeconds: 0 });
 
-test('binds a pod created before the first node as soon as there is one', async () => {
+test('binds a pod created before the first node as soon as a node exists', async () => {
   await create('early', '1');
   const waiting = await unschedulable('early', /^no nodes available to schedule pods/);
   assert.equal(conditionOf(waiting)?.status, 'False');
@@ -42,7 +42,7 @@ test('binds a pod created before the first node as soon as there is one', async 
   assert.equal(conditionOf(pod)?.status, 'True');
 });
 
-test('sets condition and event with upstream’s text, and uses freed resources immediately', async () => {
+test('sets the condition and event of an unschedulable pod, and uses freed resources immediately', async () => {
   await create('big', '3500m');
   const message =
     '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
@@ -61,7 +61,7 @@ test('sets condition and event with upstream’s text, and uses freed resources 
   await remove('big');
 });
 
-test('replaces a pod of lower priority', async () => {
+test('preempts a pod of lower priority and schedules the pending pod in its place', async () => {
   for (const [name, value] of [
     ['important', 1000],
     ['unimportant', 1],
@@ -89,7 +89,7 @@ test('replaces a pod of lower priority', async () => {
   await remove('preemptor');
 });
 
-test('ignores pods of other schedulers and gated pods until the gate is removed', async () => {
+test('ignores pods of other schedulers, and pods with a scheduling gate until it is removed', async () => {
   await create('foreign', '1', { schedulerName: 'someone-else' });
   await create('gated', '1', { schedulingGates: [{ name: 'example.com/wait' }] });
   await create('plain', '1');
@@ -101,7 +101,7 @@ test('ignores pods of other schedulers and gated pods until the gate is removed'
   for (const name of ['foreign', 'gated', 'plain']) await remove(name);
 });
 
-test('places fifty pods created at once within the limits of both nodes', async () => {
+test('schedules fifty pods created at once within the capacity of two nodes', async () => {
   await plane.addNode('n2');
   await Promise.all(Array.from({ length: 50 }, (_, index) => create(`many-${index}`, '100m')));
   const placed = await eventually(async () => {

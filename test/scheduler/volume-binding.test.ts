@@ -56,7 +56,7 @@ async function waited(bindTimeoutSeconds: number): Promise<[number, string]> {
   return [(clock.nowMs() - startMs) / 1_000, error];
 }
 
-test('waits for the claims of a pod for the bindTimeoutSeconds of its profile', async () => {
+test('waits for the volume binding of a pod for the bindTimeoutSeconds of its profile', async () => {
   assert.deepEqual(await waited(20), [20, 'binding volumes: claims of the pod are not bound after 20s']);
   assert.deepEqual(await waited(600), [600, 'binding volumes: claims of the pod are not bound after 600s']);
 });

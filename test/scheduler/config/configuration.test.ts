@@ -19,7 +19,7 @@ async function read(text: string) {
   return readSchedulerConfiguration(file);
 }
 
-test('reads profiles: enables, disables and weights plug-ins, and overrides default arguments', async () => {
+test('reads profiles that enable, disable and weight plug-ins, and overrides default arguments', async () => {
   const { profiles } = await read(`percentageOfNodesToScore: 30
 podInitialBackoffSeconds: 2
 profiles:
@@ -63,7 +63,7 @@ profiles:
   assert.equal(two?.preempts, true);
 });
 
-test('reads extenders: defaults, durations and managed resources', async () => {
+test('reads extenders with defaults, durations and managed resources', async () => {
   const { extenders, profiles } = await read(`extenders:
 - urlPrefix: http://127.0.0.1:8888/
   filterVerb: filter
@@ -100,5 +100,5 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
 ];
 
 for (const [text, expected] of REFUSED) {
-  test(`rejects: ${expected.source}`, () => assert.rejects(read(text), expected));
+  test(`rejects the configuration ${expected.source}`, () => assert.rejects(read(text), expected));
 }

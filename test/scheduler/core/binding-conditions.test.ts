@@ -10,7 +10,7 @@ import { allocateDevices } from '../../../src/scheduler/core/devices/devices.ts'
 const AT = '2026-01-01T00:00:00Z';
 const TIMEOUT_MS = 600_000;
 
-describe('an allocated claim with binding conditions', () => {
+describe('binding conditions of an allocated claim', () => {
   const claimOf = (...conditions: [type: string, status: string][]): ResourceClaim => {
     const device = { driver: 'd', pool: 'p', device: 'one' };
     const binding = { bindingConditions: ['a', 'b'], bindingFailureConditions: ['x'] };
@@ -33,7 +33,7 @@ describe('an allocated claim with binding conditions', () => {
   };
   const stateOf = (claim: ResourceClaim, afterMs = 0) => bindingState(claim, Date.parse(AT) + afterMs, TIMEOUT_MS);
 
-  it('waits for all binding conditions until the time-out', () => {
+  it('a claim waits until all binding conditions of its devices are true, and fails at the time-out', () => {
     assert.ok(hasBindingConditions(claimOf()));
     assert.deepEqual(stateOf(claimOf(['a', 'True'])), { kind: 'waiting' });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'False']), TIMEOUT_MS), { kind: 'waiting' });
@@ -44,20 +44,20 @@ describe('an allocated claim with binding conditions', () => {
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True']), TIMEOUT_MS + 1), { kind: 'ready' });
   });
 
-  it('an allocated claim fails with the name of the failed binding condition', () => {
+  it('a claim fails if a binding failure condition of its device is true, and names the condition', () => {
     const why = 'device binding failed: claim=c, reason=R, message="why"';
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'True'])), { kind: 'failed', why });
     assert.deepEqual(stateOf(claimOf(['a', 'True'], ['b', 'True'], ['x', 'False'])), { kind: 'ready' });
   });
 
-  it('an allocated claim with binding conditions is ready at once if no device has any', () => {
+  it('a claim is ready at once if no allocated device has binding conditions', () => {
     const claim: ResourceClaim = { status: { allocation: { devices: { results: [{ device: 'two' }] } } } };
     assert.ok(!hasBindingConditions(claim));
     assert.deepEqual(bindingState(claim, 0, TIMEOUT_MS), { kind: 'ready' });
   });
 });
 
-describe('the allocation of devices that several nodes can access', () => {
+describe('allocation of devices that several nodes can access', () => {
   const node: Node = { metadata: { name: 'n', labels: { rack: 'r1' } } };
   const inRack = { matchExpressions: [{ key: 'rack', operator: 'In', values: ['r1'] }] };
   const allocate = (slices: ResourceSlice['spec'][], count = 1): Allocation => {
@@ -86,7 +86,7 @@ describe('the allocation of devices that several nodes can access', () => {
   const local = { nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n'] }] }] };
   const selectorOf = (...slices: ResourceSlice['spec'][]) => allocate(slices, slices.length).nodeSelector;
 
-  it('selects the nodes that can access all devices', () => {
+  it('the node selector of an allocation matches the nodes that can access all allocated devices', () => {
     const everywhere = sliceOf('fabric', { allNodes: true }, { name: 'a' });
     const rack = sliceOf('rack', { nodeSelector: { nodeSelectorTerms: [inRack] } }, { name: 'b' });
     assert.equal(selectorOf(everywhere), undefined);
@@ -96,11 +96,11 @@ describe('the allocation of devices that several nodes can access', () => {
     assert.deepEqual(selectorOf(everywhere, sliceOf('own', { nodeName: 'n' }, { name: 'c' })), local);
   });
 
-  it('selects the chosen node if a device is attached to it', () => {
+  it('the node selector of an allocation matches only the chosen node if a device sets bindsToNode', () => {
     assert.deepEqual(selectorOf(sliceOf('fabric', { allNodes: true }, { name: 'a', bindsToNode: true })), local);
   });
 
-  it('uses devices with binding conditions only if others do not suffice', () => {
+  it('allocates devices with binding conditions only if there are not enough devices without conditions', () => {
     const waiting = sliceOf(
       'a',
       { allNodes: true },

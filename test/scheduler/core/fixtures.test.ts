@@ -51,8 +51,8 @@ function lab(rig?: string) {
   return { allocated, info, check };
 }
 
-describe('a fixture of the node', () => {
-  it('a fixture of the node is not allocated to a claim while a pod uses it as an extended resource', () => {
+describe('fixtures of a node', () => {
+  it('a fixture is not allocated to a claim while a pod uses it as an extended resource', () => {
     const { info, check } = lab();
     assert.equal(check(claiming), undefined);
     info.add(podInfoOf(extended));
@@ -64,7 +64,7 @@ describe('a fixture of the node', () => {
     assert.equal(check(claiming), undefined);
   });
 
-  it('a fixture of the node is not given to a pod as an extended resource while a claim has it', () => {
+  it('a pod does not receive a fixture as an extended resource while a claim has it', () => {
     const { allocated, check } = lab();
     assert.equal(check(extended), undefined);
     const results = [{ request: 'r', driver: DRIVER, pool: 'n', device: 'board-1' }];
@@ -74,7 +74,7 @@ describe('a fixture of the node', () => {
     assert.equal(check(extended), undefined);
   });
 
-  it('a fixture of the node is not allocated to a claim while it belongs to a rig', () => {
+  it('a fixture is not allocated to a claim while it belongs to a rig', () => {
     const { check } = lab('fixture board-1 belongs to rig bench');
     assert.match(check(claiming) ?? '', /in use, 1 needed; fixture board-1 belongs to rig bench\)/);
     assert.equal(check(extended), undefined);

@@ -7,22 +7,23 @@ import { tolerates, untoleratedTaint } from '../../../src/api/podspec/scheduling
 import { node, pod } from './cluster-objects.ts';
 
 const tolerations: readonly (readonly [string, Toleration, boolean])[] = [
-  ['equal', { key: 'k', operator: 'Equal', value: 'v', effect: 'NoSchedule' }, true],
-  ['equal is the default', { key: 'k', value: 'v' }, true],
+  ['operator Equal and the same value', { key: 'k', operator: 'Equal', value: 'v', effect: 'NoSchedule' }, true],
+  ['the same value and no operator', { key: 'k', value: 'v' }, true],
   ['another value', { key: 'k', value: 'w' }, false],
   ['another key', { key: 'l', operator: 'Exists' }, false],
   ['another effect', { key: 'k', operator: 'Exists', effect: 'NoExecute' }, false],
-  ['exists', { key: 'k', operator: 'Exists' }, true],
-  ['everything', { operator: 'Exists' }, true],
-  ['an empty key without Exists', { value: 'v' }, false],
+  ['operator Exists and the same key', { key: 'k', operator: 'Exists' }, true],
+  ['operator Exists and no key', { operator: 'Exists' }, true],
+  ['neither key nor operator', { value: 'v' }, false],
 ];
 const taint: Taint = { key: 'k', value: 'v', effect: 'NoSchedule' };
 
 for (const [title, toleration, expected] of tolerations) {
-  test(`toleration: ${title}`, () => assert.equal(tolerates(toleration, taint), expected));
+  test(`a toleration with ${title} ${expected ? 'tolerates' : 'does not tolerate'} the taint k=v:NoSchedule`, () =>
+    assert.equal(tolerates(toleration, taint), expected));
 }
 
-test('considers only taints with the given effects', () => {
+test('checks tolerations only for taints with the given effects', () => {
   assert.equal(untoleratedTaint([taint], [], ['NoExecute']), undefined);
   assert.equal(untoleratedTaint([taint], undefined, ['NoSchedule']), taint);
 });
@@ -31,28 +32,33 @@ const requirement = (key: string, operator: string, ...values: string[]): NodeSe
   matchExpressions: [{ key, operator, values }],
 });
 const terms: readonly (readonly [string, NodeSelectorTerm, boolean])[] = [
-  ['In', requirement('zone', 'In', 'a', 'b'), true],
-  ['In, absent', requirement('none', 'In', 'a'), false],
-  ['NotIn', requirement('zone', 'NotIn', 'c'), true],
-  ['NotIn, absent', requirement('none', 'NotIn', 'c'), true],
-  ['Exists', requirement('zone', 'Exists'), true],
-  ['DoesNotExist', requirement('zone', 'DoesNotExist'), false],
-  ['Gt', requirement('cores', 'Gt', '3'), true],
-  ['Gt, equal', requirement('cores', 'Gt', '4'), false],
-  ['Lt', requirement('cores', 'Lt', '5'), true],
-  ['Lt, not a number', requirement('zone', 'Lt', '5'), false],
-  ['an inherited property is no label', requirement('constructor', 'Exists'), false],
-  ['the name as field', { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n'] }] }, true],
-  ['another name', { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['m'] }] }, false],
-  ['nothing at all', {}, false],
+  ['In and a listed value', requirement('zone', 'In', 'a', 'b'), true],
+  ['In and an absent label', requirement('none', 'In', 'a'), false],
+  ['NotIn and an unlisted value', requirement('zone', 'NotIn', 'c'), true],
+  ['NotIn and an absent label', requirement('none', 'NotIn', 'c'), true],
+  ['Exists and a present label', requirement('zone', 'Exists'), true],
+  ['DoesNotExist and a present label', requirement('zone', 'DoesNotExist'), false],
+  ['Gt and a greater label', requirement('cores', 'Gt', '3'), true],
+  ['Gt and an equal label', requirement('cores', 'Gt', '4'), false],
+  ['Lt and a smaller label', requirement('cores', 'Lt', '5'), true],
+  ['Lt and a label that is not a number', requirement('zone', 'Lt', '5'), false],
+  ['Exists and the name of a prototype property', requirement('constructor', 'Exists'), false],
+  ['the name of the node as field', { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['n'] }] }, true],
+  [
+    'the name of another node as field',
+    { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['m'] }] },
+    false,
+  ],
+  ['no requirement', {}, false],
 ];
 const subject = node('n', { labels: { zone: 'a', cores: '4' } });
 
 for (const [title, term, expected] of terms) {
-  test(`node selector: ${title}`, () => assert.equal(matchesTerm(term, subject), expected));
+  test(`a node selector term with ${title} ${expected ? 'matches' : 'does not match'}`, () =>
+    assert.equal(matchesTerm(term, subject), expected));
 }
 
-test('requires nodeSelector and affinity, of which one alternative must match', () => {
+test('a node must match nodeSelector and at least one term of the node affinity', () => {
   const affinity = (...each: NodeSelectorTerm[]) => ({
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: each } },
   });

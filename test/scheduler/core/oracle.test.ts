@@ -113,7 +113,7 @@ function randomPod(random: () => number, nodes: readonly Node[] | undefined): Po
   });
 }
 
-test('binds exactly if the oracle allows a node, and only to such nodes', () => {
+test('binds a pod exactly if the oracle allows a node, and only to an allowed node', () => {
   let bound = 0;
   let refused = 0;
   for (let seed = 1; seed <= 3_000; seed++) {

@@ -37,7 +37,7 @@ function lister(
   };
 }
 
-test('NodeVolumeLimits: counts a volume once and enforces the limit of its driver', () => {
+test('NodeVolumeLimits counts a volume once per node and enforces the limit of its driver', () => {
   const csi = (name: string): PersistentVolume => ({
     metadata: { name },
     spec: { csi: { driver: 'csi.example.com', volumeHandle: name } },
@@ -48,7 +48,7 @@ test('NodeVolumeLimits: counts a volume once and enforces the limit of its drive
   assert.equal(boundTo(decide(withClaim('two'), made, { volumes })), 'a', 'the volume is attached already');
 });
 
-test('VolumeZone: restricts a volume with a zone label to its zones', () => {
+test('VolumeZone restricts a volume with a zone label to nodes of its zones', () => {
   const zoned = (name: string): PersistentVolume => ({ metadata: { name, labels: { [ZONE]: 'x__y' } }, spec: {} });
   const volumes = lister(zoned);
   const zones = (zone: string) => cluster([node('a', { labels: { [ZONE]: zone } })]);
@@ -57,7 +57,7 @@ test('VolumeZone: restricts a volume with a zone label to its zones', () => {
   assert.equal(boundTo(decide(withClaim('c'), cluster([node('a')]), { volumes })), 'a', 'no zones, no constraint');
 });
 
-test('VolumeRestrictions: allows a second mount of a disk only for reading', () => {
+test('VolumeRestrictions allows a second mount of a disk only if both mounts are read-only', () => {
   const disk = (readOnly: boolean) => ({ gcePersistentDisk: { pdName: 'd', readOnly } });
   const target = (readOnly: boolean) => cluster([node('a')], [withVolume(disk(readOnly), 'a')]);
   assert.match(messageOf(decide(withVolume(disk(false)), target(true))), /node\(s\) had no available disk/);
@@ -71,7 +71,7 @@ test('VolumeRestrictions: allows a second mount of a disk only for reading', () 
   assert.match(messageOf(decide(withVolume(rbd('m1')), ceph)), /node\(s\) had no available disk/);
 });
 
-test("scores by the profile's strategy, added affinity and default constraints", () => {
+test('scores nodes by the scoring strategy, added affinity and default constraints of the profile', () => {
   const made = cluster([node('a'), node('b', { labels: { rack: 'r' } })], [pod({ node: 'a', cpu: '2' })]);
   const small = pod({ cpu: '1' });
   const strategy = (type: 'LeastAllocated' | 'MostAllocated') => ({
@@ -90,7 +90,7 @@ test("scores by the profile's strategy, added affinity and default constraints",
   assert.equal(boundTo(spread), 'b', 'a has no such label');
 });
 
-test('stops filtering nodes of a large cluster once enough nodes fit', () => {
+test('stops filtering nodes of a large cluster once enough feasible nodes are found', () => {
   assert.equal(feasibleNodesToFind(99, 0), 99);
   assert.equal(feasibleNodesToFind(1_000, 0), 420);
   assert.equal(feasibleNodesToFind(6_000, 0), 300);
@@ -102,46 +102,58 @@ test('stops filtering nodes of a large cluster once enough nodes fit', () => {
 });
 
 const HINTS: readonly (readonly [FilterName, string, Pod, ClusterEvent, boolean])[] = [
-  ['NodeResourcesFit', 'a node that is too small', pod({ cpu: '8' }), { kind: 'NodeAdded', node: node('n') }, false],
-  ['NodeResourcesFit', 'a node that is large enough', pod({ cpu: '4' }), { kind: 'NodeAdded', node: node('n') }, true],
+  [
+    'NodeResourcesFit',
+    'a new node that is too small',
+    pod({ cpu: '8' }),
+    { kind: 'NodeAdded', node: node('n') },
+    false,
+  ],
+  [
+    'NodeResourcesFit',
+    'a new node that is large enough',
+    pod({ cpu: '4' }),
+    { kind: 'NodeAdded', node: node('n') },
+    true,
+  ],
   [
     'TaintToleration',
-    'a taint that is not tolerated',
+    'a changed taint that the pod does not tolerate',
     pod(),
     { kind: 'NodeTaintsChanged', node: node('n', { taints: [{ key: 'k', effect: 'NoSchedule' }] }) },
     false,
   ],
   [
     'NodePorts',
-    'a pod with another port leaves',
+    'the removal of a pod with another host port',
     pod({ hostPort: 80 }),
     { kind: 'PodLeft', pod: podInfoOf(pod({ hostPort: 81, node: 'n' })) },
     false,
   ],
   [
     'NodePorts',
-    'a pod with the port leaves',
+    'the removal of a pod with the same host port',
     pod({ hostPort: 80 }),
     { kind: 'PodLeft', pod: podInfoOf(pod({ hostPort: 80, node: 'n' })) },
     true,
   ],
   [
     'VolumeBinding',
-    'the claim of another pod',
+    "a change of another pod's claim",
     withClaim('mine'),
     { kind: 'ClaimChanged', claim: { metadata: { namespace: 'ns', name: 'other' } } },
     false,
   ],
   [
     'VolumeBinding',
-    'its claim',
+    "a change of the pod's own claim",
     withClaim('mine'),
     { kind: 'ClaimChanged', claim: { metadata: { namespace: 'ns', name: 'mine' } } },
     true,
   ],
   [
     'PodTopologySpread',
-    'a pod of another namespace',
+    'the removal of a pod in another namespace',
     pod(),
     { kind: 'PodLeft', pod: podInfoOf(pod({ namespace: 'other', node: 'n' })) },
     false,
@@ -149,5 +161,6 @@ const HINTS: readonly (readonly [FilterName, string, Pod, ClusterEvent, boolean]
 ];
 
 for (const [filter, what, waiting, event, expected] of HINTS) {
-  test(`queueing hint of ${filter}: ${what}`, () => assert.equal(helps(filter, podInfoOf(waiting), event), expected));
+  test(`${filter} ${expected ? 'retries' : 'does not retry'} a rejected pod for ${what}`, () =>
+    assert.equal(helps(filter, podInfoOf(waiting), event), expected));
 }

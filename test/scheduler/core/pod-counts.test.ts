@@ -92,7 +92,7 @@ function compare(of: ClusterView, wanted: PodInfo, seed: number): void {
   }
 }
 
-test('keeps counts correct while nodes, pods, labels and namespaces change', () => {
+test('incremental pod counts equal a full count while nodes, pods, labels and namespaces change', () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = seeded(seed);
     const { pick, makePod, makeNode } = draws(random);
@@ -129,7 +129,7 @@ test('keeps counts correct while nodes, pods, labels and namespaces change', () 
   }
 });
 
-test("counts a trial as if its node had the trial's pods", () => {
+test('a trial with assumed pods counts the same as if the node had these pods', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const { pick, makePod, makeNode } = draws(random);

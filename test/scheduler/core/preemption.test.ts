@@ -14,7 +14,7 @@ const victims = (decision: Decision): string[] =>
 const named = (name: string, on: string, cpu: string, priority: number, more: { startTime?: string } = {}): Pod =>
   pod({ name, node: on, cpu, priority, ...more });
 
-test('evicts as few pods as possible, those with the lowest priority first', () => {
+test('preemption evicts as few pods as possible, lowest priority first', () => {
   const made = cluster(
     [node('a', { cpu: '3' })],
     [named('low', 'a', '1', 1), named('mid', 'a', '1', 5), named('high', 'a', '1', 50)],
@@ -32,7 +32,7 @@ test('preemption selects the node whose victims have the lowest priority', () =>
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('preemption evicts the pod that started last among equals', () => {
+test('preemption evicts the pod that started last among pods of equal priority', () => {
   const made = cluster(
     [node('a', { cpu: '1' }), node('b', { cpu: '1' })],
     [
@@ -43,7 +43,7 @@ test('preemption evicts the pod that started last among equals', () => {
   assert.equal(preemptionOf(decide(pod({ cpu: '1', priority: 10 }), made))?.node, 'b');
 });
 
-test('preemption respects a disruption budget if there is a choice', () => {
+test('preemption avoids violating a disruption budget if another node is possible', () => {
   const guarded = pod({ name: 'guarded', node: 'a', cpu: '1', priority: 1, labels: { app: 'db' } });
   const made = cluster([node('a', { cpu: '1' }), node('b', { cpu: '1' })], [guarded, named('free', 'b', '1', 5)]);
   const budget: DisruptionBudget = {
@@ -57,7 +57,7 @@ test('preemption respects a disruption budget if there is a choice', () => {
   assert.equal(preemptionOf(decide(wanted, made, { budgets: [budget] }))?.node, 'b');
 });
 
-test('does not preempt for a pod that never preempts, or if evictions would not make room', () => {
+test('does not preempt for a pod with preemptionPolicy Never, or if evictions would not make room', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const never = decide(pod({ cpu: '1', priority: 10, spec: { preemptionPolicy: 'Never' } }), made);
   assert.equal(preemptionOf(never), undefined);
@@ -67,7 +67,7 @@ test('does not preempt for a pod that never preempts, or if evictions would not 
   assert.equal(preemptionOf(elsewhere), undefined);
 });
 
-test('reserves the freed resources against pods of lower priority, but not against those of higher priority', () => {
+test('reserves resources freed by preemption against pods of lower priority, but not of higher priority', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const preemptor = pod({ cpu: '1', priority: 10 });
   made.nominate(podInfoOf(preemptor), toNodeName('a'));
@@ -91,7 +91,7 @@ test('does not preempt again while the victims of the first preemption terminate
   assert.match(messageOf(decision), /terminating pod on the nominated node/);
 });
 
-test('clears nominations of pods with lower priority on the node', () => {
+test('preemption clears nominations of pods with lower priority for the same node', () => {
   const made = cluster([node('a', { cpu: '1' })], [named('x', 'a', '1', 1)]);
   const weaker = podInfoOf(pod({ cpu: '1', priority: 5 }));
   made.nominate(weaker, toNodeName('a'));

@@ -16,7 +16,7 @@ const left: ClusterEvent = { kind: 'PodLeft', pod: podInfoOf(pod({ node: 'n', cp
 const labels: ClusterEvent = { kind: 'NodeLabelsChanged', node: node('n'), old: node('n') };
 const filters = (...names: FilterName[]): ReadonlySet<FilterName> => new Set(names);
 
-test('returns pods by priority, then in order of arrival', () => {
+test('the scheduling queue returns pods by priority, then in order of arrival', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.add(entry('b', 5), 0);
@@ -27,7 +27,7 @@ test('returns pods by priority, then in order of arrival', () => {
   );
 });
 
-test('holds a rejected pod until a relevant event and the end of its back-off', () => {
+test('retries a rejected pod only after a relevant event and the end of its back-off', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -40,7 +40,7 @@ test('holds a rejected pod until a relevant event and the end of its back-off', 
   assert.equal(queue.pop(100)?.uid, 'a');
 });
 
-test('the scheduling queue doubles the back-off up to ten seconds', () => {
+test('the scheduling queue doubles the back-off of a pod up to ten seconds', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   const waits: number[] = [];
@@ -55,7 +55,7 @@ test('the scheduling queue doubles the back-off up to ten seconds', () => {
   assert.deepEqual(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
 });
 
-test('the scheduling queue keeps an event that occurs during the attempt of a pod', () => {
+test('an event that occurs during a scheduling attempt makes the rejected pod ready to retry', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -64,7 +64,7 @@ test('the scheduling queue keeps an event that occurs during the attempt of a po
   assert.equal(queue.pop(1_000)?.uid, 'a');
 });
 
-test('retries a changed pod at once, also if the change occurs during the attempt', () => {
+test('retries a changed pod at once, even if the change occurs during its scheduling attempt', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -76,7 +76,7 @@ test('retries a changed pod at once, also if the change occurs during the attemp
   assert.equal(queue.pop(20 + 2_000)?.uid, 'a');
 });
 
-test('the scheduling queue requeues a pod on every event if there was no node', () => {
+test('requeues a pod on every event if it was rejected because no node existed', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -84,7 +84,7 @@ test('the scheduling queue requeues a pod on every event if there was no node', 
   assert.equal(queue.onEvent({ kind: 'NodeAdded', node: node('n') }), 1);
 });
 
-test('retries a pod after five minutes without an event', () => {
+test('retries a rejected pod after five minutes without a relevant event', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -94,7 +94,7 @@ test('retries a pod after five minutes without an event', () => {
   assert.equal(queue.pop(MAX_WAIT_MS)?.uid, 'a');
 });
 
-test('the scheduling queue removes a pod in any state', () => {
+test('a pod removed from the scheduling queue during its attempt is not queued again', () => {
   const queue = new SchedulingQueue();
   queue.add(entry('a'), 0);
   queue.pop(0);
@@ -103,7 +103,7 @@ test('the scheduling queue removes a pod in any state', () => {
   assert.equal(queue.size, 0);
 });
 
-test('requeues a pod with spread constraints when a node joins or leaves their domains', () => {
+test('requeues a pod with spread constraints when a node joins or leaves one of its topology domains', () => {
   const constraint = (topologyKey: string, whenUnsatisfiable: string) => ({
     topologyKey,
     whenUnsatisfiable,

@@ -6,7 +6,7 @@ import { reject } from '../../../src/scheduler/core/filters/filter.ts';
 import { type ReservePlugin, reservePod, unreservePod } from '../../../src/scheduler/core/reserve.ts';
 import { cluster, node, pod, view } from './cluster-objects.ts';
 
-test('releases earlier reservations in reverse order after a rejection', () => {
+test('calls unreserve of earlier Reserve plug-ins in reverse order after one rejects a pod', () => {
   const calls: string[] = [];
   const plugin = (name: string, refuses = false): ReservePlugin => ({
     reserve: () => {

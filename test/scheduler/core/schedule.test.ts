@@ -58,12 +58,12 @@ test('prefers the node with more free resources', () => {
   assert.equal(boundTo(decide(pod({ cpu: '1', memory: '1Gi' }), made)), 'b');
 });
 
-test('the scheduler rejects a node with too many pods', () => {
+test('rejects a node that already runs its maximum number of pods', () => {
   const made = cluster([node('a', { pods: '1' })], [pod({ node: 'a' })]);
   assert.match(messageOf(decide(pod(), made)), /1 Too many pods\./);
 });
 
-test('rejects conflicting host ports by protocol and address', () => {
+test('rejects nodes on which the protocol, address and host port of the pod conflict with another pod', () => {
   const made = cluster([node('a')], [pod({ node: 'a', hostPort: 80 })]);
   assert.match(messageOf(decide(pod({ hostPort: 80 }), made)), /didn't have free ports/);
   assert.equal(boundTo(decide(pod({ hostPort: 81 }), made)), 'a');
@@ -72,7 +72,7 @@ test('rejects conflicting host ports by protocol and address', () => {
   assert.equal(boundTo(decide(udp, made)), 'a');
 });
 
-test('treats ports of the host as used: those in its annotation and of its kubelet', () => {
+test("treats host ports in the Node's annotation and of its kubelet as used", () => {
   const annotations = { 'hyperedge.dev/reserved-host-ports': 'TCP/8443,UDP/7946,x,TCP/99999' };
   const plain = node('a');
   const own: Node = {
@@ -86,7 +86,7 @@ test('treats ports of the host as used: those in its annotation and of its kubel
   assert.equal(boundTo(decide(pod({ hostPort: 7946 }), cluster([own], []))), 'a');
 });
 
-test('the scheduler applies anti-affinity in both directions', () => {
+test('applies the anti-affinity of the new pod and that of existing pods', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web })]);
   assert.equal(boundTo(decide(pod({ labels: web, spec: anti(webTerm) }), made)), 'b');
   const guarded = cluster([node('a')], [pod({ node: 'a', labels: web, spec: anti(webTerm) })]);
@@ -94,7 +94,7 @@ test('the scheduler applies anti-affinity in both directions', () => {
   assert.equal(boundTo(decide(pod({ labels: web, namespace: 'other' }), guarded)), 'a');
 });
 
-test('places a pod near pods it has affinity to, and lets the first of a group start anywhere', () => {
+test('applies pod affinity, and schedules the first pod of a group that has affinity to itself', () => {
   const made = cluster([zoned('a', 'x'), zoned('b', 'y'), zoned('c', 'x')], [pod({ node: 'a', labels: web })]);
   const term = { ...webTerm, topologyKey: ZONE };
   assert.ok(['a', 'c'].includes(boundTo(decide(pod({ spec: near(term) }), made)) ?? ''));
@@ -103,7 +103,7 @@ test('places a pod near pods it has affinity to, and lets the first of a group s
   assert.equal(boundTo(decide(pod({ labels: web, spec: near(term) }), lonely)), 'a');
 });
 
-test('selects pods of other namespaces by the labels of their namespace', () => {
+test('pod affinity selects pods of other namespaces by namespace labels', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, namespace: 'prod-1' })]);
   const term = { ...webTerm, namespaceSelector: { matchLabels: { stage: 'prod' } } };
   const namespaceLabels = (name: string): Record<string, string> => (name === 'prod-1' ? { stage: 'prod' } : {});
@@ -112,7 +112,7 @@ test('selects pods of other namespaces by the labels of their namespace', () => 
   assert.match(messageOf(decide(pod({ spec: near(term) }), made)), /didn't match pod affinity rules/);
 });
 
-test('applies topology spread: skew, missing label, minDomains', () => {
+test('applies topology spread constraints with maxSkew, minDomains and nodes without the label', () => {
   const constraint: TopologySpreadConstraint = {
     maxSkew: 1,
     topologyKey: ZONE,
@@ -134,7 +134,7 @@ test('applies topology spread: skew, missing label, minDomains', () => {
   );
 });
 
-test('spreads replicas of one service over nodes by default', () => {
+test('spreads pods of one service over nodes by default', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', labels: web, cpu: '100m' })]);
   const decision = decide(pod({ labels: web }), made, {
     peersOf: () => [selectorOfLabels(web)],
@@ -142,7 +142,7 @@ test('spreads replicas of one service over nodes by default', () => {
   assert.equal(boundTo(decision), 'b');
 });
 
-test('prefers a node that already has the image', () => {
+test('prefers a node that already has the image of the pod', () => {
   const images = [{ names: ['big:latest'], sizeBytes: 900 * 1024 * 1024 }];
   const made = cluster([node('a'), node('b', { images })]);
   const wants = pod();
@@ -150,7 +150,7 @@ test('prefers a node that already has the image', () => {
   assert.equal(boundTo(decide(wants, made)), 'b');
 });
 
-test('requires claims to exist and be bound, and their volume to be accessible', () => {
+test('requires that the claims of a pod exist, are bound, and have volumes accessible from the node', () => {
   const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const made = cluster([node('a'), node('b')]);
   assert.match(messageOf(decide(claimed, made)), /persistentvolumeclaim "c" not found/);
@@ -195,7 +195,7 @@ test('requires claims to exist and be bound, and their volume to be accessible',
 });
 
 // Source: KEP-1472.
-test('selects a node on which the driver reports enough capacity for a claim', () => {
+test('selects a node for which the CSI driver reports enough storage capacity', () => {
   const claimed = pod({ spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const made = cluster([node('a', { labels: { zone: 'a' } }), node('b', { labels: { zone: 'b' } })]);
   const claim: PersistentVolumeClaim = {
@@ -225,7 +225,7 @@ test('selects a node on which the driver reports enough capacity for a claim', (
   assert.ok(['a', 'b'].includes(boundTo(decided([], false)) ?? ''), 'a driver that reports nothing');
 });
 
-test('allows only one pod per ReadWriteOncePod claim', () => {
+test('schedules only one pod with a given ReadWriteOncePod claim', () => {
   const user = (name: string) =>
     pod({ name, spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] } });
   const claim: PersistentVolumeClaim = {
@@ -247,7 +247,7 @@ test('allows only one pod per ReadWriteOncePod claim', () => {
   assert.notEqual(boundTo(decide(user('second'), made, { volumes })), undefined);
 });
 
-test('the scheduler counts an assumed pod at once, and removes it when the binding fails', () => {
+test('counts an assumed pod against the node at once, and no longer when the binding fails', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = podInfoOf(pod({ cpu: '1' }));
   made.assume(first, toNodeName('a'));
@@ -256,7 +256,7 @@ test('the scheduler counts an assumed pod at once, and removes it when the bindi
   assert.equal(boundTo(decide(pod({ cpu: '1' }), made)), 'a');
 });
 
-test('the scheduler keeps a binding that the API has confirmed', () => {
+test('keeps counting a pod if the API confirmed the binding before the binding is reported as failed', () => {
   const made = cluster([node('a', { cpu: '1' })]);
   const first = pod({ cpu: '1' });
   made.assume(podInfoOf(first), toNodeName('a'));
@@ -265,13 +265,13 @@ test('the scheduler keeps a binding that the API has confirmed', () => {
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test('the scheduler keeps counting pods after the labels of a node change', () => {
+test('keeps counting the pods of a node after its labels change', () => {
   const made = cluster([node('a', { cpu: '1' })], [pod({ node: 'a', cpu: '1' })]);
   made.setNode(node('a', { cpu: '1', labels: { x: 'y' } }));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);
 });
 
-test('the scheduler counts a pod once its node is known', () => {
+test('counts a pod that was reported before its node once the node is known', () => {
   const made = cluster([], [pod({ node: 'late', cpu: '4' })]);
   made.setNode(node('late'));
   assert.match(messageOf(decide(pod({ cpu: '1' }), made)), /Insufficient cpu/);

@@ -93,8 +93,8 @@ class Cluster {
   }
 }
 
-describe('a device that several claims share', () => {
-  it('a device that several claims share is allocated until its capacity is exhausted, and again after a share is released', () => {
+describe('device shared by several claims', () => {
+  it('allocates shares of a device until its capacity is exhausted, and again after a share is released', () => {
     const cluster = new Cluster([shared('gpu', '40Gi')]);
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
     assert.equal(cluster.take(claim({ amount: '20Gi' })), 'gpu:20Gi');
@@ -104,7 +104,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ amount: '16Gi' })), 'gpu:16Gi');
   });
 
-  it('a device that several claims share has an ID for each share, and is used at most once per request', () => {
+  it('each share of a device has a unique share ID, and one request uses a device at most once', () => {
     const cluster = new Cluster([shared('a', 4), shared('b', 4)]);
     const [first] = cluster.allocate(claim({ amount: 1, count: 2 }, { amount: 1 })) as readonly Allocation[];
     const results = first?.devices?.results ?? [];
@@ -116,13 +116,13 @@ describe('a device that several claims share', () => {
     assert.match(cluster.take(claim({ amount: 1, count: 3 })), /cannot allocate/);
   });
 
-  it('a device that several claims share is fully consumed by a request without an amount', () => {
+  it('a request without an amount consumes the whole capacity of a shared device', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({})), 'a:4');
     assert.match(cluster.take(claim({ amount: 1 })), /in use/);
   });
 
-  it('rounds requests up to amounts that its policy permits', () => {
+  it("rounds a requested amount up to one that the device's request policy permits", () => {
     const range: RequestPolicy = { default: '2Gi', validRange: { min: '2Gi', max: '8Gi', step: '2Gi' } };
     const take = (policy: RequestPolicy, amount?: string) =>
       new Cluster([shared('a', '40Gi', policy)]).take(claim({ amount }));
@@ -138,13 +138,13 @@ describe('a device that several claims share', () => {
     assert.match(take(values, '21Gi'), /no device matches/);
   });
 
-  it('a device that several claims share is not selected for a capacity that it lacks', () => {
+  it('does not select a shared device without the requested capacity', () => {
     const other: Device = { name: 'b', allowMultipleAllocations: true, capacity: { cores: { value: 4 } } };
     assert.match(new Cluster([other]).take(claim({ amount: 1 })), /no device matches/);
     assert.equal(new Cluster([other, shared('a', 4)]).take(claim({ amount: 1 })), 'a:1');
   });
 
-  it('a device that several claims share consumes the counters of its pool once', () => {
+  it('a device with several shares consumes the counters of its pool once', () => {
     const consumesCounters = [{ counterSet: 'board', counters: { slots: { value: '1' } } }];
     const cluster = new Cluster(
       [
@@ -164,7 +164,7 @@ describe('a device that several claims share', () => {
     assert.equal(cluster.take(claim({ count: 1 })), 'a:4');
   });
 
-  it('a device that several claims share is not shared with a claim that has it exclusively, and a request for all takes devices with free capacity', () => {
+  it('does not share an exclusively allocated device, and allocation mode All takes devices with free capacity', () => {
     const alone = new Cluster([{ name: 'a', capacity: { memory: { value: 4 } } }]);
     assert.match(alone.take(claim({ amount: 5 })), /no device matches/);
     assert.equal(alone.take(claim({ amount: 1 })), 'a:-');
@@ -174,7 +174,7 @@ describe('a device that several claims share', () => {
     assert.equal(both.take(claim({ amount: 4, mode: 'All' })), 'b:4');
   });
 
-  it('a device that several claims share is not consumed by administrative access', () => {
+  it('administrative access consumes no capacity of a shared device', () => {
     const cluster = new Cluster([shared('a', 4)]);
     assert.equal(cluster.take(claim({ admin: true })), 'a:4');
     assert.equal(cluster.take(claim({ amount: 4 })), 'a:4');
@@ -256,7 +256,7 @@ function randomDevice(next: (n: number) => number): [PlainDevice, Omit<Device, '
 }
 
 describe('allocation of shared devices', () => {
-  it('allocation of shared devices is possible exactly if an exhaustive search finds one', () => {
+  it('allocates shared devices exactly if an exhaustive search finds an allocation', () => {
     const counts = { possible: 0, impossible: 0 };
     for (let seed = 1; seed <= 3000; seed += 1) {
       const next = numbers(seed);

@@ -52,8 +52,8 @@ const waits = (name: string, pattern: RegExp) =>
     return condition?.status === 'False' && pattern.test(condition.message ?? '') && condition;
   }, `${name} waits: ${pattern}`);
 
-describe('an extended resource of a device class', { timeout: 60_000 }, () => {
-  it('creates a claim for a request by the class’s resource name or by its implicit name, and deletes it with the pod', async () => {
+describe('pod with an extended resource of a device class', { timeout: 60_000 }, () => {
+  it('creates a claim for an extended resource with an explicit or implicit name, and deletes it with the pod', async () => {
     await withLimits('first', { [GPU]: '1' });
     await waits('first', /1 Insufficient example.com\/gpu/);
     await publish('gpus', [deviceOf('gpu-0', 'gpu')]);
@@ -86,8 +86,8 @@ describe('an extended resource of a device class', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a claim for extended resources that an earlier attempt left', { timeout: 60_000 }, () => {
-  it('a claim for extended resources that an earlier attempt left is deleted before the pod is scheduled', async () => {
+describe('claim left by an earlier scheduling attempt', { timeout: 60_000 }, () => {
+  it('deletes the extended resource claim of an interrupted attempt before it schedules the pod', async () => {
     const name = 'interrupted';
     const pod = await pods().create({
       metadata: { name, namespace },
@@ -113,7 +113,7 @@ describe('a claim for extended resources that an earlier attempt left', { timeou
   });
 });
 
-describe('a device with binding conditions', { timeout: 60_000 }, () => {
+describe('device with binding conditions', { timeout: 60_000 }, () => {
   const binding = { bindingConditions: ['d.example.com/attached'], bindingFailureConditions: ['d.example.com/broken'] };
   const allocated = () =>
     eventually(async () => {
@@ -130,7 +130,7 @@ describe('a device with binding conditions', { timeout: 60_000 }, () => {
     await claims().update({ ...claim, status: { ...claim.status, devices } }, { subresource: 'status' });
   };
 
-  it('a device with binding conditions delays its pod until they are true, and is replaced when one fails', async () => {
+  it('delays a pod until the binding conditions of its device are true, and selects another device when one fails', async () => {
     await publish('fabric', [
       deviceOf('port-0', 'port', { ...binding, bindsToNode: true }),
       deviceOf('port-1', 'port', binding),

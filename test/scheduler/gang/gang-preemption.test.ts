@@ -82,7 +82,7 @@ const refused = (name: string, pattern: RegExp) =>
     20_000,
   );
 
-test('evicts no pods when the members of a group would not all fit', async () => {
+test('evicts no pods if not all required members of a pod group would fit', async () => {
   for (const index of [1, 2, 3]) await create(`low-${index}`, '3', 'low');
   for (const index of [1, 2, 3]) await bound(`low-${index}`);
   await group('four', 4);
@@ -93,7 +93,7 @@ test('evicts no pods when the members of a group would not all fit', async () =>
   for (const index of [1, 2, 3, 4]) await remove(`four-${index}`);
 });
 
-test('evicts only as many pods as a group needs, and binds the whole group', async () => {
+test('evicts only as many pods as a pod group needs, and binds all its members', async () => {
   await remove('low-1');
   await group('three', 3);
   // One member fits on the free node; two nodes have to be freed.
@@ -120,7 +120,7 @@ test('evicts only as many pods as a group needs, and binds the whole group', asy
   for (const name of [...members, 'thief']) await remove(name);
 });
 
-test('lets members beyond the required number wait instead of preempting', async () => {
+test('members of a pod group beyond the required number wait instead of preempting', async () => {
   for (const index of [1, 2, 3]) await create(`more-${index}`, '3', 'low');
   for (const index of [1, 2, 3]) await bound(`more-${index}`);
   await group('two', 2);

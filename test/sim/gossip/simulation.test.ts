@@ -43,7 +43,7 @@ function randomScenario(seed: number): Scenario {
   return { ...calm, members, durationMs: 45_000 + 60_000, loss: random() * 0.1, faults };
 }
 
-test('a ring converges after random faults', (t) => {
+test('all members of a gossip ring agree on the states of members after random faults have ended', (t) => {
   const begin = performance.now();
   let seeds = 0;
   for (let seed = 1; seed <= 60 && performance.now() - begin < 6000; seed++) {
@@ -62,13 +62,13 @@ test('a ring converges after random faults', (t) => {
   assert.ok(seeds >= 5);
 });
 
-test('the same seed gives the same run of the gossip simulation', () => {
+test('the same seed produces the same run of the gossip simulation', () => {
   const scenario = randomScenario(7);
   assert.equal(simulate(7, scenario).hash, simulate(7, scenario).hash);
   assert.notEqual(simulate(7, scenario).hash, simulate(8, scenario).hash);
 });
 
-test('a crash is detected by every member within the bound, without false suspects', () => {
+test('every member detects a crash within the time bound, without false suspicions', () => {
   for (let seed = 1; seed <= 8; seed++) {
     const scenario: Scenario = { ...calm, faults: [{ atMs: 20_000, kind: 'crash', node: 3 }] };
     const run = simulate(seed, scenario);
@@ -78,7 +78,7 @@ test('a crash is detected by every member within the bound, without false suspec
   }
 });
 
-test('three hosts detect a crash within four seconds at 10 % datagram loss and tolerate a pause of 1.5 s', () => {
+test('three hosts detect a crash within four seconds at 10 % datagram loss, and tolerate pauses of 1.5 s', () => {
   const small: Scenario = { ...calm, members: 3, durationMs: 40_000, config: edgeConfig };
   for (let seed = 1; seed <= 20; seed++) {
     const crash: Scenario = { ...small, loss: 0.1, faults: [{ atMs: 15_000, kind: 'crash', node: 2 }] };
@@ -99,7 +99,7 @@ test('a member that leaves the gossip ring is not reported as failed', () => {
   assert.deepEqual(seen, new Array(7).fill('left'));
 });
 
-test('members with short pauses are not declared dead with Lifeguard, but are declared dead without it', () => {
+test('Lifeguard prevents that members with short pauses are declared dead', () => {
   const faults: Fault[] = [];
   for (let i = 0; i < 30; i++)
     for (const node of [0, 1]) faults.push({ atMs: 5000 + i * 2000 + node * 700, kind: 'pause', node, forMs: 1900 });
@@ -117,7 +117,7 @@ test('members with short pauses are not declared dead with Lifeguard, but are de
   assert.ok(without > 0, 'the load must be one that plain SWIM fails under');
 });
 
-test('planted bug: a member that receives no accusations is declared dead, and the checks detect it', () => {
+test('the checks detect a planted bug: a member that never receives accusations cannot refute them', () => {
   const hear = (node: string, message: GossipMessage): GossipMessage | undefined =>
     (message.kind === 'suspect' || message.kind === 'dead') && message.node === node ? undefined : message;
   const faults: Fault[] = [{ atMs: 10_000, kind: 'pause', node: 1, forMs: 15_000 }];
@@ -128,7 +128,7 @@ test('planted bug: a member that receives no accusations is declared dead, and t
   assert.notDeepEqual(falsePositives(simulate(5, broken), broken), []);
 });
 
-test('planted bug: without gossip to the dead and reconnects, the halves of a ring never merge', () => {
+test('the checks detect a planted bug: without reconnects to dead members, a split ring never merges', () => {
   const faults: Fault[] = [{ atMs: 10_000, kind: 'partition', side: 0b1111, forMs: 60_000 }];
   const healthy: Scenario = { ...calm, durationMs: 130_000, faults };
   assert.deepEqual(disagreements(simulate(6, healthy), healthy), []);
@@ -136,7 +136,7 @@ test('planted bug: without gossip to the dead and reconnects, the halves of a ri
   assert.notDeepEqual(disagreements(simulate(6, broken), broken), []);
 });
 
-test('planted bug: the detection bound detects a suspicion that never ends', () => {
+test('the checks detect a planted bug: a suspicion never becomes a death within the time bound', () => {
   const faults: Fault[] = [{ atMs: 20_000, kind: 'crash', node: 3 }];
   const broken: Scenario = { ...calm, faults, config: { suspicionMult: 1000 } };
   assert.ok(detectionTimes(simulate(4, broken), broken).some((ms) => ms > DETECTION_BOUND_MS));

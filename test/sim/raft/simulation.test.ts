@@ -22,8 +22,8 @@ const RARE = [
 ];
 const SEEDS_TO_FIND_A_BUG = 80;
 
-describe('a simulated cluster', () => {
-  it(`keeps its guarantees under ${SEEDS} seeds of faults`, () => {
+describe('simulated raft cluster', () => {
+  it(`a raft cluster keeps its guarantees under ${SEEDS} seeds of random faults`, () => {
     let answered = 0;
     const seen = new Map<string, number>();
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -41,7 +41,7 @@ describe('a simulated cluster', () => {
     for (const what of RARE) assert.ok((seen.get(what) ?? 0) >= perRun(2, 10), `${what}: ${seen.get(what) ?? 0} times`);
   });
 
-  it('the raft simulation replays a seed to the same trace', () => {
+  it('the same seed produces the same trace of the raft simulation', () => {
     for (const seed of [3, 77, 2_024]) {
       const first = simulate(seed, { keepTrace: true });
       const second = simulate(seed, { keepTrace: true });
@@ -54,7 +54,7 @@ describe('a simulated cluster', () => {
 
 describe('checkers of the raft simulation detect planted bugs', () => {
   for (const bug of bugs) {
-    it(`${bug.checker}: ${bug.name}`, () => {
+    it(`the checker of ${bug.checker} detects the planted bug: ${bug.name}`, () => {
       for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)
         if (simulate(seed, { bug }).violation?.checker === bug.checker) return;
       assert.fail(`not found in ${SEEDS_TO_FIND_A_BUG} seeds`);

@@ -60,8 +60,8 @@ async function others(scene: Scene): Promise<readonly [leader: Member, ...rest: 
   throw new Error('nobody leads');
 }
 
-describe('a long lease', () => {
-  it('a long lease keeps its checkpointed remaining time after a restart of all members', async () => {
+describe('long lease', () => {
+  it('a lease keeps its checkpointed remaining time over a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];
@@ -70,7 +70,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), 600);
   });
 
-  it('a long lease has its full TTL after a renewal that follows a checkpoint, also after a restart of all members', async () => {
+  it('a lease renewed after a checkpoint has its full TTL again, also after a restart of all members', async () => {
     await using scene = await leased();
     await scene.pass(CHECKPOINT_MS);
     const [member] = scene.members as [Member];
@@ -79,7 +79,7 @@ describe('a long lease', () => {
     isAbout(await leftAt(scene, member), TTL);
   });
 
-  it('a long lease is not extended by consecutive changes of the leader', async () => {
+  it('consecutive changes of the leader do not extend a lease', async () => {
     await using scene = await leased();
     const begin = scene.nowMs;
     for (let i = 1; i <= 3; i += 1) {
@@ -95,8 +95,8 @@ describe('a long lease', () => {
   });
 });
 
-describe('three members without requests', () => {
-  it('three members without requests write no data, and neither do renewals of leases', async () => {
+describe('idle cluster', () => {
+  it('an idle cluster of three members writes no data, and lease renewals write none', async () => {
     await using scene = await leased();
     const [member] = scene.members as [Member];
     await scene.put(member, 'last');

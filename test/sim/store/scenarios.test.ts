@@ -41,7 +41,7 @@ async function removedAndForgotten(scene: Scene): Promise<void> {
 }
 
 describe('removal of one of two members', () => {
-  it('keeps the removed member running until the other one has stored the removal, so that it can become leader again', async () => {
+  it('a removed member keeps running until the remaining member has stored the removal', async () => {
     await using scene = new Scene(2);
     const [stays, goes] = scene.members as [Member, Member];
     await removedAndForgotten(scene);
@@ -54,7 +54,7 @@ describe('removal of one of two members', () => {
     assert.equal((await scene.put(stays, 'alone')).kind, 'ok');
   });
 
-  it('the removal of a member completes on the other member after the removed one is restarted', async () => {
+  it('the removal of a member completes after the removed member was restarted', async () => {
     await using scene = new Scene(2);
     const [stays, goes] = scene.members as [Member, Member];
     await removedAndForgotten(scene);
@@ -68,8 +68,8 @@ describe('removal of one of two members', () => {
   });
 });
 
-describe('a single member', () => {
-  it('a single member does not add members while revisions that are visible are not in its log yet', async () => {
+describe('single member', () => {
+  it('a single member adds no member while visible revisions are not in its log yet', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
@@ -87,7 +87,7 @@ describe('a single member', () => {
     assert.deepEqual(clusterOf(alone).conf.voters, [alone.id]);
   });
 
-  it('skips its reserved revisions only once after it has been leader of several members', async () => {
+  it('a member that became a single member again skips its reserved revisions only once', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     await scene.pass(100);
@@ -114,8 +114,8 @@ describe('a single member', () => {
   });
 });
 
-describe('a single member that lost visible but unwritten revisions', () => {
-  it('a single member that lost visible but unwritten revisions does not allocate any of them again, even if it is stopped before it becomes leader', async () => {
+describe('single member that lost visible revisions before they were written', () => {
+  it('does not reuse visible revisions that were lost before they were written, even if stopped during its start', async () => {
     await using scene = new Scene(1);
     const [alone] = scene.members as [Member];
     const revisionOf = (answer: Answer): number => {
@@ -181,9 +181,9 @@ const queried = {
   'KV/Range': (out: Writer) => writeRangeRequest(out, { key }),
 };
 
-describe('a follower with outdated auth', () => {
+describe('follower with an outdated auth state', () => {
   for (const [path, write] of Object.entries(queried))
-    it(`rejects access that was revoked at another member: ${path}`, async () => {
+    it(`a follower rejects access that was revoked while it was partitioned: ${path}`, async () => {
       await using scene = await guarded();
       const [leader, , follower] = scene.members as [Member, Member, Member];
       assert.equal((await scene.ask(follower, path, write, limited)).kind, 'ok');
@@ -198,9 +198,9 @@ describe('a follower with outdated auth', () => {
     });
 });
 
-describe('a leader with a stalled disk that has not applied a change of auth', () => {
-  for (const through of ['itself', 'a follower that has not been told either'] as const)
-    it(`a leader with a stalled disk that has not applied a change of auth does not authorize by the outdated state, reached through ${through}`, async () => {
+describe('leader that has not applied a change of auth because its disk stalls', () => {
+  for (const through of ['itself', 'a follower with the same auth state'] as const)
+    it(`a leader with a stalled disk does not authorize requests by its outdated auth state, sent to ${through}`, async () => {
       await using scene = await guarded();
       const [leader, reported, late] = scene.members as [Member, Member, Member];
       const asks = through === 'itself' ? leader : late;
@@ -225,8 +225,8 @@ describe('a leader with a stalled disk that has not applied a change of auth', (
     });
 });
 
-describe('a watch of an unchanged key', () => {
-  it('a watch of an unchanged key continues when its member installs a snapshot after a compaction without changes of the key', async () => {
+describe('watch of an unchanged key', () => {
+  it('a watch continues when its member installs a snapshot after a compaction without changes of the key', async () => {
     await using scene = new Scene(3, { bounds: { ...BOUNDS, keepEntries: 10 } });
     const [writer, , far] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);
@@ -266,8 +266,8 @@ describe('a watch of an unchanged key', () => {
   });
 });
 
-describe('a survivor of a quorum loss during the addition of a member', () => {
-  it('a survivor of a quorum loss during the addition of a member continues alone, without the uncommitted addition', async () => {
+describe('quorum loss during the addition of a member', () => {
+  it('the survivor of a quorum loss continues alone and drops the uncommitted addition of a member', async () => {
     await using scene = new Scene(3);
     const [survivor, , queried] = scene.members as [Member, Member, Member];
     await scene.pass(ELECTED_MS);

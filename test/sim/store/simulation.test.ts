@@ -52,8 +52,8 @@ const OFTEN = [
 const NOW_AND_THEN = ['only voter lost', 'answer: etcdserver: too many requests'];
 const SEEDS_TO_FIND_A_BUG = 160;
 
-describe('a simulated store', () => {
-  it(`keeps etcd's guarantees under ${SEEDS} seeds of faults`, async () => {
+describe('simulated store', () => {
+  it(`the store keeps etcd's guarantees under ${SEEDS} seeds of random faults`, async () => {
     let answered = 0;
     const seen = new Map<string, number>();
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -74,7 +74,7 @@ describe('a simulated store', () => {
     OFTEN.forEach(atLeast(perRun(1, 10)));
   });
 
-  it('the store simulation replays a seed to the same trace', async () => {
+  it('the same seed produces the same trace of the store simulation', async () => {
     for (const seed of [2, 31, 1_999]) {
       const first = await simulate(seed);
       assert.equal((await simulate(seed)).hash, first.hash);
@@ -85,7 +85,7 @@ describe('a simulated store', () => {
 
 describe('checkers of the store simulation detect planted bugs', () => {
   for (const bug of bugs) {
-    it(`${bug.checker}: ${bug.name}`, async () => {
+    it(`the checker of ${bug.checker} detects the planted bug: ${bug.name}`, async () => {
       for (let seed = 1; seed <= SEEDS_TO_FIND_A_BUG; seed++)
         if ((await simulate(seed, { bug })).violation?.checker === bug.checker) return;
       assert.fail(`not found in ${SEEDS_TO_FIND_A_BUG} seeds`);

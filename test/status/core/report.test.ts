@@ -12,7 +12,7 @@ function show(facts: GatheredStatus, options = PLAIN, about = ABOUT): string {
   return textOf(reportOf(facts, about), host, about, options);
 }
 
-test('the status report shows a healthy cluster with nothing to do', () => {
+test('the status report of a healthy cluster suggests no next step', () => {
   assert.equal(
     show(gathered()),
     `node pi-1 (10.0.0.1): Ready
@@ -45,7 +45,7 @@ pools          worker 3 of 3 updated
   assert.equal(exitCodeOf(report), 0);
 });
 
-test('the status report colours states only, and pads columns as without colours', () => {
+test('the status report colours only states, and aligns columns the same with and without colours', () => {
   const coloured = show(gathered(), { wide: true, colours: true });
   const start = String.fromCharCode(27);
   const sequence = new RegExp(`${start}\\[\\d+m`, 'g');
@@ -55,7 +55,7 @@ test('the status report colours states only, and pads columns as without colours
   assert.match(coloured, /STARTED +PID\n/);
 });
 
-test('shows the last contact of the gossip ring without the API server', () => {
+test('shows the last contact to gossip members while the API server is unavailable', () => {
   const ring = HEALTHY.ring.map((each) =>
     each.name === 'pi-2' ? { ...each, state: 'dead' as const, forMs: 600_000 } : each,
   );
@@ -78,7 +78,7 @@ test('shows the last contact of the gossip ring without the API server', () => {
   assert.match(text, /^Next:\n {2}hyperedge doctor\n {2}hyperedge gossip members\n$/m);
 });
 
-test('shows the reason and the start command without a host process', () => {
+test('shows the reason and the start command if the host process does not run', () => {
   const reason = 'the host process does not run here';
   const facts = gathered({}, { process: failed(reason), ring: absent('this host is in no gossip ring') });
   const text = show(facts);
@@ -88,7 +88,7 @@ test('shows the reason and the start command without a host process', () => {
   assert.match(show(facts, PLAIN, { ...ABOUT, root: '/srv/a b' }), /^ {2}hyperedge run --root '\/srv\/a b'$/m);
 });
 
-test('distinguishes a process that hangs and a failed unit from one that does not run', () => {
+test('distinguishes a host process that hangs, a failed unit and a process that does not run', () => {
   const socket = '/run/hyperedge/control.sock';
   const unit = {
     load: 'loaded',
@@ -124,7 +124,7 @@ test('distinguishes a process that hangs and a failed unit from one that does no
   assert.match(elsewhere, /^ {2}kill 700; hyperedge run --root \/srv\/a$/m);
 });
 
-test('reports changes of the bootstrap file that need a restart', () => {
+test('reports changed fields of the bootstrap file that need a restart', () => {
   const changed = (pendingRestart: object) => ({ ...HEALTHY.process, pendingRestart }) as typeof HEALTHY.process;
   const text = show(gathered({ process: changed({ fields: ['logging.forward', 'roles'] }) }));
   assert.match(
@@ -137,7 +137,7 @@ test('reports changes of the bootstrap file that need a restart', () => {
   assert.match(wrong, /^ {2}hyperedge config check$/m);
 });
 
-test('takes a unit between two attempts as failed, and one that was never restarted as not running', () => {
+test('reports a unit between two restarts as failed, and a stopped unit that was never restarted as not running', () => {
   const unit = {
     load: 'loaded',
     active: 'activating',
@@ -152,7 +152,7 @@ test('takes a unit between two attempts as failed, and one that was never restar
   assert.deepEqual(noAnswerOf(undefined, { ...unit, active: 'inactive' }), { why: 'not-running' });
 });
 
-test('suggests an installation on a blank host and lists nothing else', () => {
+test('on a blank host, suggests only an installation', () => {
   const none = absent('nothing is installed here');
   const facts = gathered(
     {},
@@ -172,7 +172,7 @@ const alarmsOf = (changed: Parameters<typeof gathered>[0]): string[] =>
     ({ severity, subject, message }) => `${severity} ${subject}: ${message}`,
   );
 
-test('the status report has an alarm with a command for each fault', () => {
+test('the status report contains an alarm with a command for each fault', () => {
   const { process, store, certificates, snapshots, update, nodes, pools } = HEALTHY;
   const [first, second] = store.members;
   const [certificate] = certificates;
@@ -226,7 +226,7 @@ test('the status report has an alarm with a command for each fault', () => {
   }
 });
 
-test('the status report orders errors before warnings, and repeats no command', () => {
+test('the status report lists errors before warnings, and each command once', () => {
   const [first, second] = HEALTHY.store.members;
   assert.ok(first && second);
   const members = [
@@ -241,13 +241,13 @@ test('the status report orders errors before warnings, and repeats no command', 
   assert.equal(new Set(next).size, next.length);
 });
 
-test('offers an available release as the next step without an alarm', () => {
+test('suggests an available release as the next step without an alarm', () => {
   const update = { ...HEALTHY.update, available: ['0.2.0'] };
   const report = reportOf(gathered({ update }), ABOUT);
   assert.deepEqual([report.result, report.next], ['ok', ['oc adm upgrade --to=0.2.0']]);
 });
 
-test('removes control characters of other hosts from the text', () => {
+test('removes control characters from texts of other hosts', () => {
   const nodes = HEALTHY.nodes.map((each) => ({ ...each, ready: false, reason: 'a\u001b[2Jb\nc' }));
   assert.match(show(gathered({ nodes })), /^warning node pi-2: not Ready: a \[2Jb c$/m);
 });

@@ -74,14 +74,14 @@ function allocate(claims: ResourceClaim[], used: readonly string[] = []): string
 }
 
 describe('devices that share counters', () => {
-  it('devices that share counters are allocated until the counter is exhausted', () => {
+  it('allocates devices that share a counter until the counter is exhausted', () => {
     assert.deepEqual(allocate([claim(1)]), ['whole']);
     assert.deepEqual(allocate([claim(2)]), ['half-0', 'half-1']);
     assert.deepEqual(allocate([claim(1), claim(1)]), ['half-0', 'half-1']);
     assert.match(String(allocate([claim(3)])), /cannot allocate all claims/);
   });
 
-  it('devices that share counters count devices that other claims have', () => {
+  it('subtracts devices of other claims from a shared counter, except those with administrative access', () => {
     assert.deepEqual(allocate([claim(1)], ['half-0']), ['half-1']);
     assert.deepEqual(allocate([claim(2)], ['quarter']), 'cannot allocate all claims');
     assert.match(String(allocate([claim(1)], ['whole'])), /cannot allocate/);

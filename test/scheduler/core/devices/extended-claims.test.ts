@@ -60,12 +60,12 @@ const nodeOf = (resources: Record<string, string>): Node => ({
   status: { allocatable: { cpu: '4', pods: '10', ...resources } },
 });
 
-describe('classes by the extended resources that they provide', () => {
+describe('device classes of extended resources', () => {
   const made = (name: string, at: string): DeviceClass => ({
     metadata: { name, creationTimestamp: `2026-01-0${at}T00:00:00Z` },
     spec: { extendedResourceName: GPU },
   });
-  it('classes by the extended resources that they provide are found by their own and their explicit resource name: the newest first, then by name', () => {
+  it('maps an extended resource to the newest device class with its name, and among equally old ones to the first by name', () => {
     const nameOf = (classes: DeviceClass[], resource: string) =>
       classesByResource(classes).get(resource)?.metadata?.name;
     assert.equal(nameOf([gpus], 'deviceclass.resource.kubernetes.io/gpus'), 'gpus');
@@ -75,8 +75,8 @@ describe('classes by the extended resources that they provide', () => {
   });
 });
 
-describe('the claim for extended resources', () => {
-  it('the claim for extended resources has a request for each container, named after its index', () => {
+describe('claim for extended resources', () => {
+  it("the claim for extended resources has one request per container, named after the container's index", () => {
     const pod = podOf([asking('a', { cpu: '1', [GPU]: '2' }), asking('b', { [GPU]: '1' }), asking('c', { cpu: '1' })]);
     const extended = extendedClaimOn(podInfoOf(pod), new Map(), listerOf());
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('the claim for extended resources', () => {
     ]);
   });
 
-  it('lets init containers reuse devices of later containers, and share additional ones', () => {
+  it('init containers reuse the devices of later containers, and additional devices are shared among them', () => {
     const init = (name: string, count: string): Container => asking(name, { [GPU]: count });
     const sidecar = asking('side', { [GPU]: '1' }, { restartPolicy: 'Always' });
     const pod = podOf(
@@ -123,7 +123,7 @@ describe('the claim for extended resources', () => {
     );
   });
 
-  it('the claim for extended resources is not needed for resources of the node itself or without a class', () => {
+  it('creates no claim for extended resources that the node provides or that have no device class', () => {
     const info = podInfoOf(podOf([asking('a', { [GPU]: '2', 'example.com/other': '1' })]));
     assert.equal(extendedClaimOn(info, new Map([[GPU, 1]]), listerOf()), undefined);
     const requests = extendedClaimOn(info, new Map([[GPU, 0]]), listerOf())?.claim.spec?.devices?.requests;
@@ -131,7 +131,7 @@ describe('the claim for extended resources', () => {
   });
 });
 
-describe('a pod that requests an extended resource of a class', () => {
+describe('pod with an extended resource of a device class', () => {
   const judge = (pod: Pod, node: Node, lister: DeviceLister): string | undefined => {
     const view = { devices: lister } as ClusterView;
     const info = new NodeInfo(node);
@@ -146,23 +146,23 @@ describe('a pod that requests an extended resource of a class', () => {
   };
   const wanting = (count: string, name = GPU): Pod => podOf([asking('a', { [name]: count })]);
 
-  it('fits a node with enough devices, without a device plug-in', () => {
+  it('a pod with an extended resource fits a node with enough devices and without a device plug-in', () => {
     assert.equal(judge(wanting('3'), nodeOf({}), listerOf()), undefined);
     assert.equal(judge(wanting('3', 'deviceclass.resource.kubernetes.io/gpus'), nodeOf({}), listerOf()), undefined);
     assert.match(judge(wanting('4'), nodeOf({}), listerOf()) ?? '', /cannot allocate all claims/);
     assert.equal(judge(wanting('1', 'example.com/other'), nodeOf({}), listerOf()), 'Insufficient example.com/other');
   });
 
-  it('a pod that requests an extended resource of a class is counted against the device plug-in of a node that has one', () => {
+  it("an extended resource counts against the node's allocatable resources if a device plug-in provides it", () => {
     assert.equal(judge(wanting('4'), nodeOf({ [GPU]: '4' }), listerOf()), undefined);
     assert.equal(judge(wanting('3'), nodeOf({ [GPU]: '2' }), listerOf()), `Insufficient ${GPU}`);
   });
 
-  it('a pod that requests extended resources waits until the claim of an earlier attempt is deleted', () => {
+  it('a pod with an extended resource waits until the claim of an earlier attempt is deleted', () => {
     assert.equal(judge(wanting('1'), nodeOf({}), listerOf({})), 'cannot schedule extended resource claim');
   });
 
-  it('a pod that requests an extended resource of a class is retried when classes or devices change', () => {
+  it('retries a pod with an extended resource when device classes, devices or nodes change', () => {
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'DevicesChanged' }));
     assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'NodeAdded', node: nodeOf({}) }));
     const plain = podInfoOf(podOf([asking('a', { cpu: '1' })]));
