@@ -313,11 +313,11 @@ async function playSessions(
   return reported;
 }
 
-describe("etcdctl's auth, user and role commands", async () => {
+describe('etcdctl commands of auth, user and role', async () => {
   const installed = (await isInstalled(DEBIAN_ETCD)) && (await isInstalled(ETCDCTL));
   const skip = installed ? false : 'etcd-server and etcd-client are not installed';
 
-  it("etcdctl's auth, user and role commands return the same results as etcd, step by step", { skip }, async () => {
+  it('etcdctl auth, user and role commands return the same results as with etcd, step by step', { skip }, async () => {
     const theirs = await startDebianEtcd(await mkdtemp(join(root, 'theirs-')), certificates);
     const ours = await startHere(await mkdtemp(join(root, 'ours-')), certificates, { clientCertAuth: true });
     const differences: unknown[] = [];
@@ -334,7 +334,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it("etcdctl's auth, user and role commands work with JSON web tokens, and are denied to unauthenticated clients as in later etcd releases", {
+  it('etcdctl auth, user and role commands work with JSON web tokens, and fail for unauthenticated clients', {
     skip,
   }, async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -399,7 +399,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it("etcdctl's auth, user and role commands check permissions at each step of locks and elections, also when a permission is revoked during the wait", {
+  it('checks permissions at each step of locks and elections, also if a permission is revoked during the wait', {
     skip,
   }, async () => {
     const setUp = [
@@ -440,7 +440,7 @@ describe("etcdctl's auth, user and role commands", async () => {
     }
   });
 
-  it("etcdctl's auth, user and role commands grant the API server's client certificate access, and revoke it", {
+  it("grants access to the common name of the API server's client certificate, and revokes it", {
     skip,
   }, async () => {
     const data = await mkdtemp(join(root, 'certificate-'));

@@ -133,14 +133,14 @@ describe('etcdctl', { skip: skip ? 'etcd and etcdctl are not installed' : false 
     for (const stop of stops.splice(0).reverse()) await stop();
   });
 
-  it('etcdctl gets the same results from this store as from etcd for every command', async () => {
+  it('etcdctl commands return the same results with this store as with etcd', async () => {
     for (const [args, input, enough] of COMMANDS) {
       const run = (endpoint: string) => etcdctl(endpoint, args, input, enough).then(normalised);
       assert.deepEqual(await run(ours), await run(peer?.endpoint ?? ''), args.join(' '));
     }
   });
 
-  it('shows status, hashes and snapshots in the same format', async () => {
+  it('etcdctl shows status, hashes and snapshots in the same format as with etcd', async () => {
     const fields = async (endpoint: string, args: readonly string[]): Promise<string[]> => {
       const { code, output } = await etcdctl(endpoint, args);
       assert.equal(code, 0, output);

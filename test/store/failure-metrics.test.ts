@@ -26,7 +26,7 @@ const CLUSTER_NAMES = [
   'heartbeat_send_failures_total',
 ] as const;
 
-test('counts and logs operations that take too long to apply, including ranges', async () => {
+test('counts and logs operations, including range requests, that take too long to apply', async () => {
   const output: string[] = [];
   const log: Log = { ...silentLog, named: () => log, warn: (message) => output.push(message) };
   const data = await temporaryDirectory();

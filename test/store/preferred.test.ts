@@ -46,7 +46,7 @@ async function until(store: Store, name: string): Promise<void> {
   }
 }
 
-test('returns to the first endpoint without a failed call, and watches continue there', {
+test('returns to the first endpoint when it is available again, without a failed call or a broken watch', {
   timeout: 60_000,
 }, async () => {
   const port = await freePort();
@@ -65,7 +65,7 @@ test('returns to the first endpoint without a failed call, and watches continue 
   await second.server.stop();
 });
 
-test('switches from an endpoint that no longer responds to another one', { timeout: 60_000 }, async () => {
+test('switches from an endpoint that does not respond to another endpoint', { timeout: 60_000 }, async () => {
   const first = await start('first');
   const second = await start('second');
   const sockets: Socket[] = [];

@@ -45,7 +45,7 @@ describe('restarts of members under load', () => {
     await own.close();
   };
 
-  test('restarts of members under load fail no read or write, apply each write once, and lose no watch event', async () => {
+  test('restarting members under load fails no request, applies each write once, and loses no watch event', async () => {
     const load: Load = { failures: [], written: new Map(), reads: 0 };
     const seen = stores.map((store) => {
       const events = new Map<string, string[]>();

@@ -36,7 +36,7 @@ const STATUS = {
   ...{ raftTerm: 1, raftIndex: 1, raftApplied: 1, errors: [] },
 };
 
-test('clears the alarm after each member has returned its free pages', async () => {
+test('compacts the history and defragments every member before it disarms the alarm', async () => {
   const calls: string[] = [];
   const compacted = await compactStore(fakeStore(calls));
   assert.deepEqual(calls, ['compact 42', `defragment ${URLS[0]}`, `defragment ${URLS[1]}`, 'clear']);
@@ -49,7 +49,7 @@ test('clears the alarm after each member has returned its free pages', async () 
   });
 });
 
-test('continues if the history has been removed already, and stops at any other refusal', async () => {
+test('continues if the history was already compacted, and stops at any other error', async () => {
   const refuse = (message: string) => async (): Promise<void> => {
     throw new CodedError('refused', message);
   };

@@ -76,7 +76,7 @@ const database = (): string => join(data, 'revisions.db');
 const kept = async (): Promise<string[]> =>
   (await readdir(data)).filter((name) => /^revisions\.db\.damaged-\w+$/.test(name));
 
-test('restores the newest valid snapshot, raises the revisions, and reports the damaged file and the lost revisions', {
+test('restores the newest valid snapshot with raised revisions, and reports the damaged file and lost revisions', {
   timeout: 120_000,
 }, async () => {
   const first = await begin();
@@ -124,7 +124,9 @@ test('restores the newest valid snapshot, raises the revisions, and reports the 
   assert.equal((await kept()).length, 2);
 });
 
-test('restores under a running store and reports observed revisions', { timeout: 60_000 }, async () => {
+test('restores the snapshot of a running store when its file is damaged, and reports the revisions that clients have seen', {
+  timeout: 60_000,
+}, async () => {
   const first = await begin();
   await put(first, 0, 5);
   await snapshot(first, 1);
@@ -145,7 +147,7 @@ test('restores under a running store and reports observed revisions', { timeout:
   assert.deepEqual(await storeConditions(data, new Set(['Ready'])), []);
 });
 
-test('does not restore when the snapshot shows other members, none exists, or it is disabled', {
+test('does not restore a snapshot of other members, without a snapshot, or if the fallback is disabled', {
   timeout: 60_000,
 }, async () => {
   const first = await begin();
@@ -184,7 +186,7 @@ test('does not restore when the snapshot shows other members, none exists, or it
   await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member to rebuild it from: move/);
 });
 
-test('completes an interrupted restore at the next start', { timeout: 60_000 }, async () => {
+test('completes an interrupted restore of a snapshot at the next start', { timeout: 60_000 }, async () => {
   const first = await begin();
   await put(first, 0, 5);
   await first.stop();

@@ -33,7 +33,9 @@ async function keyCount(endpoint: string): Promise<number> {
     .length;
 }
 
-test('recovers a cluster that lost two of three members, and grows it again', { timeout: 180_000 }, async () => {
+test('recovers a cluster after the loss of two of three members, and adds members again', {
+  timeout: 180_000,
+}, async () => {
   const members = [await makeMember('m0'), await makeMember('m1'), await makeMember('m2')];
   const all = ['--initial-cluster', listOf(members)];
   const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));

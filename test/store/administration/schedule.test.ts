@@ -68,7 +68,7 @@ function leave(own: string, ms: number): Promise<void> {
   return writeFile(join(own, `etcd-1-${stamp}.db`), '');
 }
 
-test('takes a missed snapshot after the first minute, then one per interval', async () => {
+test('takes a missed snapshot one minute after the start, and then one per interval', async () => {
   const { file, own } = await place('missed', '6h');
   const clock = new Time();
   await leave(own, clock.now - 30 * HOUR);
@@ -93,7 +93,7 @@ test('takes a missed snapshot after the first minute, then one per interval', as
   assert.equal(clock.timers.length, 0);
 });
 
-test('waits for the rest of the interval, retries failures after an hour and does nothing when disabled', async () => {
+test('waits for the rest of the interval, retries a failed snapshot after an hour, and takes none when disabled', async () => {
   const { file, own } = await place('waits', '6h');
   const clock = new Time();
   await leave(own, clock.now - 4 * HOUR);
@@ -124,7 +124,7 @@ test('waits for the rest of the interval, retries failures after an hour and doe
   await schedule.stop();
 });
 
-test('ends the process of a running snapshot when the schedule stops, and logs no failure', async () => {
+test('stopping the snapshot schedule ends a running snapshot process and logs no failure', async () => {
   const { file, own } = await place('stopped', '6h');
   const clock = new Time();
   const started = join(directory, 'started');
@@ -155,7 +155,7 @@ test('ends the process of a running snapshot when the schedule stops, and logs n
   }
 });
 
-test('parses snapshot intervals with a unit, and rejects others', () => {
+test('parses snapshot intervals with a unit, and rejects other texts', () => {
   assert.deepEqual(['30m', '6h', '7d', '1m', '365d'].map(parseEvery), [
     30 * 60_000,
     6 * HOUR,
@@ -167,7 +167,7 @@ test('parses snapshot intervals with a unit, and rejects others', () => {
     assert.equal(parseEvery(wrong), undefined, wrong);
 });
 
-test('shows and changes settings, and keeps those that are not given', async () => {
+test('hyperedge snapshot schedule shows the settings and changes only those that are given', async () => {
   const root = join(directory, 'root');
   const at = ['--root', root];
   assert.match(

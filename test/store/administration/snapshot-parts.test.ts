@@ -10,7 +10,7 @@ import { createEtcdAdmin } from '../../../src/store/client/etcd-admin.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';
 import { clock, remove, temporaryDirectory } from '../harness.ts';
 
-it('reports progress with the size of the snapshot', { timeout: 60_000 }, async () => {
+it('snapshot save reports progress and the size of the snapshot', { timeout: 60_000 }, async () => {
   const directory = await temporaryDirectory();
   const [one] = (await cluster(directory, 1)) as [ClusterMember];
   await one.start();
@@ -30,7 +30,9 @@ it('reports progress with the size of the snapshot', { timeout: 60_000 }, async 
   }
 });
 
-it('removes the partial file of a killed save, but not that of a running save', { timeout: 60_000 }, async () => {
+it('deletes the partial file of a killed snapshot save, but not that of a running one', {
+  timeout: 60_000,
+}, async () => {
   const directory = await temporaryDirectory();
   const [one] = (await cluster(directory, 1)) as [ClusterMember];
   await one.start();

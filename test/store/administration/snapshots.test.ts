@@ -87,7 +87,7 @@ test('saves, verifies and restores a snapshot with every key unchanged, in a new
   await etcdctl(second.endpoint, 'put', 'goes', 'on');
 });
 
-test('compacts old revisions with --bump-revision, so that no watch continues from before', {
+test('compacts all revisions before --bump-revision, so that no watch continues from an older revision', {
   timeout: 120_000,
 }, async () => {
   const first = await start('ours', { name: 'a', data: join(directory, 'bump-a') });
@@ -114,7 +114,7 @@ test('compacts old revisions with --bump-revision, so that no watch continues fr
   assert.equal((await everything(again.endpoint)).revision, before.revision + 1001);
 });
 
-test('restores one file on three members that form one cluster', { timeout: 120_000 }, async () => {
+test('restores one snapshot on three members, which form one cluster', { timeout: 120_000 }, async () => {
   const first = await start('ours', { name: 'a', data: join(directory, 'three-a') });
   await fill(first.endpoint);
   const before = await everything(first.endpoint);
@@ -152,7 +152,9 @@ test('restores one file on three members that form one cluster', { timeout: 120_
   }
 });
 
-test('imports a snapshot of Debian’s etcd with its revisions, and exports it back', { timeout: 120_000 }, async (t) => {
+test("imports a snapshot of Debian's etcd with its revisions, and exports one that etcd can restore", {
+  timeout: 120_000,
+}, async (t) => {
   if (
     !(await access('/usr/bin/etcd').then(
       () => true,
@@ -190,7 +192,7 @@ test('imports a snapshot of Debian’s etcd with its revisions, and exports it b
   await done('snapshot', 'push', file, '--endpoints', other.endpoint, '--overwrite');
 });
 
-test('detects a changed byte, a truncated file and a foreign file, and leaves no partial data', {
+test('rejects a changed, truncated or foreign snapshot file, and leaves no partial data', {
   timeout: 60_000,
 }, async () => {
   const store = await start('ours', { name: 'a', data: join(directory, 'damage') });
@@ -236,7 +238,7 @@ test('detects a changed byte, a truncated file and a foreign file, and leaves no
   );
 });
 
-test('selects snapshots to keep by date, then revision, and keeps the newest one even if the clock was set back', async () => {
+test('keeps the newest snapshots by date and revision, and always the newest one even if the clock was set back', async () => {
   const own = join(directory, 'pruned');
   await mkdir(own);
   const names = [

@@ -78,7 +78,7 @@ describe('simple tokens', () => {
     assert.equal(tokens.caller(token, 7), undefined);
   });
 
-  it('simple tokens are invalidated when their user is deleted and when auth is disabled', async () => {
+  it('invalidates simple tokens when their user is deleted or auth is disabled', async () => {
     const tokens = simpleTokens(standing());
     const [alice, bob] = [await given(tokens, 'alice'), await given(tokens, 'bob')];
     assert.notEqual(alice, bob);
@@ -91,8 +91,8 @@ describe('simple tokens', () => {
   });
 });
 
-describe('too many simple tokens', () => {
-  it('too many simple tokens evict the least recently used ones', async () => {
+describe('limit of simple tokens', () => {
+  it('evicts the least recently used simple tokens beyond the limit', async () => {
     const tokens = simpleTokens(standing());
     const [first, second] = [await given(tokens, 'a'), await given(tokens, 'b')];
     for (let i = 2; i < 50_000; i += 1) await given(tokens, 'c');
@@ -112,7 +112,7 @@ describe('JSON web tokens', () => {
     'jwt,sign-method=ES384,priv-key=p384.key',
     'jwt,sign-method=HS256,priv-key=secret',
   ]) {
-    it(`JSON web tokens contain user and revision: ${option}`, async () => {
+    it(`JSON web tokens contain user and revision with the option ${option}`, async () => {
       const tokens = await tokensOf(option);
       const token = await tokens.issue('alice', 12);
       assert.deepEqual(tokens.caller(token, 99), { user: 'alice', revision: 12 });
@@ -125,7 +125,7 @@ describe('JSON web tokens', () => {
     });
   }
 
-  it('JSON web tokens expire at their time', async () => {
+  it('JSON web tokens expire after their TTL', async () => {
     const clock = standing();
     const tokens = await tokensOf('jwt,sign-method=ES256,priv-key=p256.key,ttl=10m', clock);
     const token = await tokens.issue('alice', 1);
@@ -135,7 +135,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(token, 1), undefined);
   });
 
-  it('JSON web tokens with the method none, or with the public key as shared secret, are rejected as forgeries', async () => {
+  it('rejects JSON web tokens with the method none, or signed with the public key as an HMAC secret', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     const claims = part({ username: 'root', revision: 1, exp: 9_999_999_999 });
     assert.equal(tokens.caller(`${part({ alg: 'none', typ: 'JWT' })}.${claims}.`, 1), undefined);
@@ -149,7 +149,7 @@ describe('JSON web tokens', () => {
     assert.equal(tokens.caller(await rs512.issue('root', 1), 1), undefined);
   });
 
-  it('JSON web tokens of other issuers are accepted only with the correct claims', async () => {
+  it('accepts JSON web tokens of other issuers only with the required claims', async () => {
     const tokens = await tokensOf('jwt,sign-method=HS256,priv-key=secret');
     const make = (claims: object, header: object = { alg: 'HS256' }): string => {
       const body = `${part(header)}.${part(claims)}`;
@@ -178,7 +178,7 @@ describe('JSON web tokens', () => {
     }
   });
 
-  it('JSON web tokens cannot be issued with only the public key', async () => {
+  it('issues no JSON web token if only the public key is configured', async () => {
     const tokens = await tokensOf('jwt,sign-method=RS256,pub-key=rsa.pub');
     await assert.rejects(
       tokens.issue('alice', 1),
@@ -186,7 +186,7 @@ describe('JSON web tokens', () => {
     );
   });
 
-  it('JSON web tokens are rejected with a reason when misconfigured', async () => {
+  it('rejects an invalid --auth-token option with the reason', async () => {
     for (const [option, reason] of [
       ['other', /neither simple nor jwt/],
       ['simple,ttl=1m', /neither simple nor jwt/],
@@ -214,7 +214,7 @@ describe('JSON web tokens', () => {
 describe('passwords', () => {
   const hasher = scryptHasher({ ln: 4, r: 8, p: 1 });
 
-  it('passwords are salted and verified', async () => {
+  it('password hashes have a random salt and can be verified', async () => {
     const [first, second] = [await hasher.hash('pass word'), await hasher.hash('pass word')];
     assert.notEqual(first, second);
     assert.match(first, /^\$scrypt\$ln=4,r=8,p=1\$/);
@@ -223,7 +223,7 @@ describe('passwords', () => {
     assert.ok(await hasher.verify('', await hasher.hash('')));
   });
 
-  it('passwords are verified with the parameters in the hash, within limits', async () => {
+  it('verifies a password with the scrypt parameters of its hash, within limits', async () => {
     const stronger = await scryptHasher({ ln: 6, r: 4, p: 2 }).hash('pw');
     assert.ok(await hasher.verify('pw', stronger));
     for (const hash of ['', 'pw', '$scrypt$ln=30,r=8,p=1$AAAA$AAAA', '$scrypt$ln=4,r=0,p=1$AAAA$AAAA', '$2a$10$abc']) {
@@ -231,19 +231,19 @@ describe('passwords', () => {
     }
   });
 
-  it('passwords take as long as bcrypt without using more memory', () => {
+  it('hashing a password takes as long as with bcrypt at the same cost, with bounded memory', () => {
     assert.deepEqual(costLikeBcrypt(10), { ln: 14, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(4), { ln: 8, r: 8, p: 2 });
     assert.deepEqual(costLikeBcrypt(12), { ln: 14, r: 8, p: 8 });
     assert.deepEqual(costLikeBcrypt(31), costLikeBcrypt(20));
   });
 
-  it('passwords of the highest cost can be verified', async () => {
+  it('verifies a password hashed with the highest bcrypt cost', async () => {
     const cost = { ...costLikeBcrypt(31), ln: 1 };
     assert.ok(await hasher.verify('pw', await scryptHasher(cost).hash('pw')));
   });
 
-  it('passwords are queued, and rejected when too many wait', async () => {
+  it('queues password hashing and rejects requests beyond the queue limit', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 200 }, () => hasher.hash('pw')));
     const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
     assert.equal(refused.length, 200 - 2 - 128);
@@ -268,7 +268,9 @@ describe("tokens of Debian's etcd", async () => {
     ['PS256', 'rsa'],
     ['ES256', 'p256'],
   ] as const) {
-    it(`tokens of Debian's etcd are interchangeable with this store's: ${method}`, { skip }, async () => {
+    it(`this store accepts JSON web tokens of Debian's etcd with ${method}, and etcd accepts those of this store`, {
+      skip,
+    }, async () => {
       const option = (directory: string): string =>
         `jwt,pub-key=${directory}${key}.pub,priv-key=${directory}${key}.key,sign-method=${method}`;
       const etcd = await startDebianEtcd(await mkdtemp(join(root, 'data-')), certificates, {

@@ -152,15 +152,15 @@ function txn(compared: string | undefined, branch: 2 | 3, operations: readonly O
   return out.finish();
 }
 
-describe('the guard', () => {
-  it('the guard permits every call while auth is off', () => {
+describe('authorization of calls', () => {
+  it('permits every call while auth is disabled', () => {
     const off = rig();
     assert.equal(decisionOn(off, '', '/etcdserverpb.KV/Put', put('x')), ALLOWED);
     assert.equal(decisionOn(off, '', '/etcdserverpb.Maintenance/Defragment', NOTHING), ALLOWED);
     assert.equal(off.guard.watchRefusal({ ...identity({ token: 'rubbish' }) } as StreamCall, 'a', '\0'), undefined);
   });
 
-  it('the guard requires an authenticated caller', async () => {
+  it('rejects calls without an authenticated caller', async () => {
     const on = await enabled();
     assert.equal(decisionOn(on, '', '/etcdserverpb.KV/Range', range('r')), 'etcdserver: user name is empty');
     assert.equal(decisionOn(on, 'nobody', '/etcdserverpb.KV/Range', range('r')), DENIED);
@@ -168,7 +168,7 @@ describe('the guard', () => {
     assert.equal(decisionOn(on, 'root', '/etcdserverpb.KV/Range', range('\0', '\0')), ALLOWED);
   });
 
-  it('checks every key that a call reads or writes', async () => {
+  it('checks permissions for every key that a call reads or writes', async () => {
     const on = await enabled();
     on.leases.set(7n, ['w1', 'w2']);
     on.leases.set(8n, ['w1', 'q']);
@@ -216,7 +216,7 @@ describe('the guard', () => {
     }
   });
 
-  it('restricts administration and unknown methods to root', async () => {
+  it('permits administrative calls and unknown methods only for root', async () => {
     const on = await enabled();
     for (const path of [
       ...['Defragment', 'Hash', 'HashKV', 'MoveLeader', 'Downgrade'].map((name) => `/etcdserverpb.Maintenance/${name}`),
@@ -237,7 +237,7 @@ describe('the guard', () => {
     }
   });
 
-  it('allows users to renew leases and to list members and alarms', async () => {
+  it('permits every user to renew leases and to list members and alarms', async () => {
     const on = await enabled();
     for (const path of ['Cluster/MemberList', 'Maintenance/Alarm', 'Lease/LeaseGrant', 'Lease/LeaseLeases']) {
       assert.equal(decisionOn(on, 'bob', `/etcdserverpb.${path}`, NOTHING), ALLOWED, path);
@@ -249,7 +249,7 @@ describe('the guard', () => {
     assert.equal(decisionOn(on, '', '/etcdserverpb.Auth/Authenticate', NOTHING), ALLOWED);
   });
 
-  it('allows users to read their own user and roles', async () => {
+  it('permits users to read only their own user and roles', async () => {
     const on = await enabled();
     const named = (name: string): Buffer => new Writer().string(1, name).finish();
     assert.equal(decisionOn(on, 'alice', '/etcdserverpb.Auth/UserGet', named('alice')), ALLOWED);
@@ -259,12 +259,12 @@ describe('the guard', () => {
     assert.equal(decisionOn(on, '', '/etcdserverpb.Auth/UserGet', named('')), 'etcdserver: user name is empty');
   });
 
-  it('the guard rejects requests that it cannot parse', async () => {
+  it('rejects calls whose message cannot be parsed', async () => {
     const on = await enabled();
     assert.match(decisionOn(on, 'alice', '/etcdserverpb.KV/Put', Buffer.of(10, 99)), /malformed request/);
   });
 
-  it('checks a stream with its first message, and ends the stream only once', async () => {
+  it('authorizes a stream by its first message, and ends the stream only once', async () => {
     const on = await enabled();
     const path = '/etcdserverpb.Lease/LeaseKeepAlive';
     const open = (user: string) => {
@@ -298,7 +298,7 @@ describe('the guard', () => {
     assert.deepEqual(anonymous.seen, [`${RpcCode.invalidArgument} etcdserver: user name is empty`, 'closed']);
   });
 
-  it('rejects watches with the error text that clients expect', async () => {
+  it('rejects unauthorized watches with the error text of etcd', async () => {
     const { guard } = await enabled();
     const refusal = (metadata: Readonly<Record<string, string>>, user: string, key: string, end: string) =>
       guard.watchRefusal(identity(metadata, user) as StreamCall, key, end);
@@ -315,7 +315,7 @@ describe('the guard', () => {
 });
 
 describe('caller identity', () => {
-  it('the identity of a caller is that of the token rather than that of the certificate', async () => {
+  it('the token identifies the caller even if the client also has a certificate', async () => {
     const { auth, mood } = await enabled();
     const token = await auth.authenticate('alice', 'pw');
     const { revision } = auth.machine;
@@ -333,7 +333,7 @@ describe('caller identity', () => {
     assert.deepEqual(auth.caller(identity({ token })), { user: 'alice', revision });
   });
 
-  it('ignores the certificate of a gateway, and certificates when they are disabled', async () => {
+  it('ignores the client certificate of a gateway, and all client certificates if their use is disabled', async () => {
     const { auth } = await enabled();
     assert.equal(auth.caller(identity({ 'grpcgateway-accept': '*/*' }, 'cert')), undefined);
     const without = await enabled(false);
@@ -342,7 +342,7 @@ describe('caller identity', () => {
 });
 
 describe('authentication', () => {
-  it('issues tokens without a leader, which are valid until there is one', async () => {
+  it('issues tokens while no leader is elected, which are valid until a leader is elected', async () => {
     const { auth, log, mood } = await enabled();
     mood.led = false;
     const entries = log.length;
@@ -361,7 +361,7 @@ describe('authentication', () => {
     assert.throws(() => auth.caller(identity({ token: last })), refused('invalid-token'));
   });
 
-  it('requires auth to be on and the correct password of a user that has one', async () => {
+  it('authenticates only while auth is enabled, with the correct password, and a user that has a password', async () => {
     await assert.rejects(rig().auth.authenticate('root', 'pw'), refused('not-enabled'));
     const { auth } = await enabled();
     await assert.rejects(auth.authenticate('alice', 'wrong'), refused('authentication-failed'));
@@ -369,7 +369,7 @@ describe('authentication', () => {
     await assert.rejects(auth.authenticate('cert', ''), refused('password-for-no-password-user'));
   });
 
-  it('invalidates tokens when their password changes, and all tokens when auth is disabled', async () => {
+  it('invalidates tokens of a user whose password changes, and all tokens when auth is disabled', async () => {
     const { auth } = await enabled();
     const [alice, bob] = [await auth.authenticate('alice', 'pw'), await auth.authenticate('bob', 'pw')];
     await auth.change({ kind: 'user-change-password', name: 'alice', passwordHash: 'plain new' });
@@ -379,7 +379,7 @@ describe('authentication', () => {
     assert.equal(auth.tokenUser(bob), undefined);
   });
 
-  it('issues tokens that are valid on every member, also one that receives them later', async () => {
+  it('issues tokens that are valid on every member, even if the member learns of the token later', async () => {
     const here = await enabled();
     const range = '/etcdserverpb.KV/Range';
     const there = rig();
@@ -427,7 +427,7 @@ describe('authentication', () => {
     assert.deepEqual(there.auth.export(), here.auth.export());
   });
 
-  it('verifies again when the password changed during verification', async () => {
+  it('verifies a password again if it was changed during the verification', async () => {
     let change: (() => Promise<void>) | undefined;
     const slow: PasswordHasher = {
       hash: plainHasher.hash,
@@ -444,7 +444,7 @@ describe('authentication', () => {
     assert.equal(auth.tokenUser(await auth.authenticate('alice', 'new')), 'alice');
   });
 
-  it('authentication takes the same work for an unknown user name', async () => {
+  it('authenticating an unknown user takes the same work as a known user', async () => {
     const seen: string[] = [];
     const counting: PasswordHasher = {
       hash: plainHasher.hash,
@@ -460,7 +460,7 @@ describe('authentication', () => {
 });
 
 describe('AuthStatus', () => {
-  it('reports whether auth is on, and its revision', async () => {
+  it('AuthStatus reports whether auth is enabled, and the auth revision', async () => {
     const { auth } = await enabled();
     const status = async (): Promise<readonly number[]> => {
       const answered = Promise.withResolvers<Uint8Array>();
@@ -495,8 +495,8 @@ describe('AuthStatus', () => {
   });
 });
 
-describe('changes', () => {
-  it('changes reach other members through the log, and are completed by an import', async () => {
+describe('changes of auth', () => {
+  it('applies changes of auth of other members from the log, and replaces the whole state by an import', async () => {
     const one = await enabled();
     const other = rig();
     for (const bytes of one.log) other.auth.apply(bytes);
@@ -509,7 +509,7 @@ describe('changes', () => {
     assert.equal(await third.auth.authenticate('alice', 'pw').then(third.auth.tokenUser.bind(third.auth)), 'alice');
   });
 
-  it('changes of permissions that two requests make concurrently are applied once, and the second request is rejected', async () => {
+  it('applies one of two identical concurrent changes of auth and rejects the second', async () => {
     const { auth, log } = rig();
     const outcomes = await Promise.allSettled([auth.change(add('twin')), auth.change(add('twin'))]);
     assert.equal(outcomes[0]?.status, 'fulfilled');
@@ -518,7 +518,7 @@ describe('changes', () => {
     assert.notEqual(decodeProposal(log[0] as Uint8Array).id, decodeProposal(log[1] as Uint8Array).id);
   });
 
-  it('changes of permissions that would be rejected are never written to the log', async () => {
+  it('writes no change of auth to the log that would be rejected', async () => {
     const { auth, log } = rig();
     await assert.rejects(auth.change({ kind: 'enable' }), refused('root-user-missing'));
     assert.deepEqual(log, []);

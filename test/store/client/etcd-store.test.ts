@@ -37,7 +37,7 @@ async function member(serve: (call: UnaryCall, listener: RpcListener) => void): 
   return { listener, endpoint: `http://127.0.0.1:${port}`, calls };
 }
 
-test('retries a read on another member, and does not retry a write with an unknown outcome', async (t) => {
+test('retries a failed read on another member, but not a write with an unknown outcome', async (t) => {
   for (const kind of ['read', 'write'] as const) {
     // Closes the connection before it responds.
     const first = await member((_call, listener) => void listener.close(0));
@@ -59,7 +59,7 @@ test('retries a read on another member, and does not retry a write with an unkno
   }
 });
 
-test('a draining member completes its calls, and new calls use another member', async (t) => {
+test('a member that shuts down completes its calls, and new calls use another member', async (t) => {
   let held: UnaryCall | undefined;
   const first = await member((call) => {
     held = call;

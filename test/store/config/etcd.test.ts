@@ -43,7 +43,7 @@ async function verdict(
 const fromText = (text: string): EtcdParsed =>
   settingsOf(readFile('etcd.yaml', text), { fromFile: true, locate: (path) => path, defaultHost: '192.0.2.7' });
 
-test('the configuration has etcd’s defaults without any arguments', async () => {
+test("without arguments, the configuration has etcd's defaults", async () => {
   const { settings, warnings } = await parse([]);
   assert.deepEqual(warnings, []);
   assert.deepEqual(settings, {
@@ -108,25 +108,25 @@ test('the configuration has etcd’s defaults without any arguments', async () =
   });
 });
 
-describe('parses values of flags', () => {
+describe('values of etcd flags', () => {
   const cases: readonly [string, readonly string[], (parsed: EtcdParsed['settings']) => unknown, unknown][] = [
-    ['one dash', ['-name', 'a'], (s) => s.name, 'a'],
-    ['two dashes', ['--name', 'a'], (s) => s.name, 'a'],
-    ['an equals sign', ['--name=a=b'], (s) => s.name, 'a=b'],
-    ['the last one counts', ['--name=a', '-name=b'], (s) => s.name, 'b'],
-    ['data directory by name', ['--name=a'], (s) => s.dataDirectory, 'a.etcd'],
-    ['data directory', ['--data-dir=/x/y'], (s) => s.dataDirectory, '/x/y'],
-    ['a bare boolean', ['--unsafe-no-fsync'], (s) => s.unsafeNoFsync, true],
-    ['a boolean set', ['--strict-reconfig-check=f'], (s) => s.cluster.strictReconfigCheck, false],
-    ['hexadecimal', ['--heartbeat-interval=0x10'], (s) => s.raft.heartbeatMs, 16],
+    ['a flag with one dash', ['-name', 'a'], (s) => s.name, 'a'],
+    ['a flag with two dashes', ['--name', 'a'], (s) => s.name, 'a'],
+    ['a value that contains an equals sign', ['--name=a=b'], (s) => s.name, 'a=b'],
+    ['a repeated flag, whose last value applies', ['--name=a', '-name=b'], (s) => s.name, 'b'],
+    ['no --data-dir as a directory named after the member', ['--name=a'], (s) => s.dataDirectory, 'a.etcd'],
+    ['a data directory', ['--data-dir=/x/y'], (s) => s.dataDirectory, '/x/y'],
+    ['a boolean flag without a value', ['--unsafe-no-fsync'], (s) => s.unsafeNoFsync, true],
+    ['a boolean flag with a value', ['--strict-reconfig-check=f'], (s) => s.cluster.strictReconfigCheck, false],
+    ['a hexadecimal number', ['--heartbeat-interval=0x10'], (s) => s.raft.heartbeatMs, 16],
     [
-      'a name alone makes the cluster',
+      'a name without --initial-cluster as a cluster of one member',
       ['--name=x'],
       (s) => s.cluster.members,
       [{ name: 'x', peerUrls: ['http://localhost:2380'] }],
     ],
     [
-      'members',
+      'the members of --initial-cluster',
       ['--initial-cluster=b=http://10.0.0.2:1,default=http://localhost:2380,b=http://10.0.0.3:1'],
       (s) => s.cluster.members,
       [
@@ -135,7 +135,7 @@ describe('parses values of flags', () => {
       ],
     ],
     [
-      'two addresses and sockets',
+      'client URLs with addresses and Unix sockets',
       [
         '--listen-client-urls=https://[::]:1,unix:///run/e.sock,unixs://localhost:m1',
         '--advertise-client-urls=https://h:1',
@@ -148,39 +148,54 @@ describe('parses values of flags', () => {
         ['unixs', '', 0, 'localhost:m1'],
       ],
     ],
-    ['hours', ['--auto-compaction-retention=2'], (s) => s.compaction, { mode: 'periodic', retentionMs: 7_200_000 }],
-    ['minutes', ['--auto-compaction-retention=5m'], (s) => s.compaction, { mode: 'periodic', retentionMs: 300_000 }],
     [
-      'revisions',
+      'a compaction retention without a unit as hours',
+      ['--auto-compaction-retention=2'],
+      (s) => s.compaction,
+      { mode: 'periodic', retentionMs: 7_200_000 },
+    ],
+    [
+      'a compaction retention in minutes',
+      ['--auto-compaction-retention=5m'],
+      (s) => s.compaction,
+      { mode: 'periodic', retentionMs: 300_000 },
+    ],
+    [
+      'a compaction retention in revisions',
       ['--auto-compaction-mode=revision', '--auto-compaction-retention=1000'],
       (s) => s.compaction,
       { mode: 'revision', revisions: 1000 },
     ],
-    ['a CA alone asks for certificates', ['--trusted-ca-file=ca'], (s) => s.tls.client.requireCertificate, true],
-    ['keep-alive', ['--grpc-keepalive-interval=1m30s'], (s) => s.keepAlive.intervalMs, 90_000],
     [
-      'JWT',
+      'a trusted CA, which makes client certificates required',
+      ['--trusted-ca-file=ca'],
+      (s) => s.tls.client.requireCertificate,
+      true,
+    ],
+    ['a keep-alive interval', ['--grpc-keepalive-interval=1m30s'], (s) => s.keepAlive.intervalMs, 90_000],
+    [
+      'the options of JSON web tokens',
       ['--auth-token=jwt,pub-key=p,priv-key=k,sign-method=RS512,ttl=10m'],
       (s) => s.auth.token,
       'jwt,pub-key=p,priv-key=k,sign-method=RS512,ttl=10m',
     ],
-    ['a white list', ['--host-whitelist=A.example,b'], (s) => [...(s.hostWhitelist ?? [])], ['a.example', 'b']],
-    ['debug', ['--log-level=debug'], (s) => s.log, { least: 'info', verbosity: 4, outputs: ['stderr'] }],
+    ['a host white list', ['--host-whitelist=A.example,b'], (s) => [...(s.hostWhitelist ?? [])], ['a.example', 'b']],
+    ['the log level debug', ['--log-level=debug'], (s) => s.log, { least: 'info', verbosity: 4, outputs: ['stderr'] }],
     [
-      'outputs',
+      'log outputs',
       ['--log-level=warn', '--log-outputs=stdout,/x.log'],
       (s) => s.log,
       { least: 'warn', verbosity: 2, outputs: ['stdout', '/x.log'] },
     ],
     [
-      'cipher suites',
+      'cipher suites of Go',
       ['--cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256'],
       (s) => s.tls.limits.ciphers,
       'ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256',
     ],
   ];
   for (const [name, argv, pick, expected] of cases) {
-    it(name, async () => {
+    it(`parses ${name}`, async () => {
       const { settings, warnings } = await parse(argv);
       assert.deepEqual(pick(settings), expected);
       assert.deepEqual(warnings, []);
@@ -188,7 +203,7 @@ describe('parses values of flags', () => {
   }
 });
 
-test('adds variables to flags, warns of unknown ones and rejects values given in both', async () => {
+test('reads flags from environment variables, warns of unknown variables, and rejects a flag set in both places', async () => {
   const { settings, warnings } = await parse(['--name=flag'], {
     ETCD_DATA_DIR: '/data',
     ETCD_MAX_TXN_OPS: '',
@@ -206,7 +221,7 @@ test('adds variables to flags, warns of unknown ones and rejects values given in
   });
 });
 
-test('uses a configuration file instead of flags and variables', async () => {
+test('ignores flags and environment variables if a configuration file is given', async () => {
   const file = join(directory, 'a.yaml');
   await writeFile(file, 'name: file\nclient-transport-security:\n');
   const parsed = await parse(['--config-file', file, '--data-dir=/x'], { ETCD_DATA_DIR: '/y' });
@@ -216,7 +231,7 @@ test('uses a configuration file instead of flags and variables', async () => {
   assert.equal(byVariable.settings.name, 'file');
 });
 
-test('accepts etcd’s sample configuration, which has empty fields', () => {
+test("accepts etcd's sample configuration file, which has empty fields", () => {
   const { settings, warnings } = fromText(`
 name: 'default'
 data-dir:
@@ -286,7 +301,7 @@ test('reports errors in an etcd configuration file with line and field', () => {
   refused('election-timeout: 200\n', /etcd\.yaml: election-timeout is 200 ms; it has to be at least five times/);
 });
 
-test('accepts flags without effect with a warning and rejects unsupported ones', async () => {
+test('accepts etcd flags that have no effect with a warning, and rejects unsupported ones', async () => {
   const { warnings } = await parse([
     '--wal-dir=/w',
     '--max-wals=9',
@@ -306,7 +321,7 @@ test('accepts flags without effect with a warning and rejects unsupported ones',
   }
 });
 
-test('accepts kubeadm’s command line without warnings', async () => {
+test('accepts the etcd command line of kubeadm without warnings', async () => {
   const pki = '/etc/kubernetes/pki/etcd';
   const { settings, warnings } = await parse([
     '--advertise-client-urls=https://192.168.1.5:2379',
@@ -338,7 +353,7 @@ test('accepts kubeadm’s command line without warnings', async () => {
   );
 });
 
-test('accepts kubeadm’s command line for etcd 3.6 without warnings and applies its flags', async () => {
+test('accepts the command line of kubeadm for etcd 3.6 without warnings and applies its flags', async () => {
   const { settings, warnings } = await parse([
     '--feature-gates=InitialCorruptCheck=true',
     '--watch-progress-notify-interval=5s',
@@ -354,7 +369,7 @@ test('accepts kubeadm’s command line for etcd 3.6 without warnings and applies
   );
 });
 
-test('prefers the new name of a flag if both names are given', async () => {
+test('uses the value of the new name of a flag if the old name is also given', async () => {
   const { settings } = await parse([
     '--watch-progress-notify-interval=5s',
     '--experimental-watch-progress-notify-interval=7s',
@@ -363,7 +378,7 @@ test('prefers the new name of a flag if both names are given', async () => {
   assert.deepEqual([settings.progressNotifyMs, settings.cluster.maxLearners], [5000, 2]);
 });
 
-test('accepts the feature gates of etcd 3.6, with a warning for those without effect, and rejects others', async () => {
+test('accepts the feature gates of etcd 3.6, warns of those without effect, and rejects unknown ones', async () => {
   const { settings, warnings } = await parse(['--feature-gates=StopGRPCServiceOnDefrag=true, InitialCorruptCheck=F']);
   assert.equal(settings.corruption.checkAtStart, false);
   assert.deepEqual(warnings, [
@@ -387,7 +402,7 @@ test('accepts the feature gates of etcd 3.6, with a warning for those without ef
   await refused(['--discovery-token=x'], /^--discovery-token=x: discovery is not offered/);
 });
 
-test('etcd flags with inconsistent TLS settings are rejected', async () => {
+test('rejects etcd flags with inconsistent TLS settings', async () => {
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);
     assert.equal(code, 1);
@@ -434,7 +449,7 @@ test('etcd flags with inconsistent TLS settings are rejected', async () => {
   );
 });
 
-test('fails with a usage error for every invalid command line', async () => {
+test('fails with a usage error for every invalid etcd command line', async () => {
   const names = [...FLAGS.keys(), 'frob', '', '-', '__proto__'];
   const texts = [
     '',
@@ -466,7 +481,7 @@ test('fails with a usage error for every invalid command line', async () => {
   }
 });
 
-test('etcd flags accept the numbers and durations of Go', () => {
+test('parses numbers and durations of etcd flags as Go does', () => {
   for (const [text, value] of [
     ['0', 0n],
     ['10', 10n],
@@ -521,7 +536,7 @@ test('parses listen addresses and URLs of etcd flags', () => {
   );
 });
 
-test('docs/etcd-flags.md lists every flag with its default', async () => {
+test('docs/etcd-flags.md lists every etcd flag with its default', async () => {
   const page = await readText(new URL('../../../docs/etcd-flags.md', import.meta.url), 'utf8');
   for (const [name, { initial, kind }] of FLAGS) {
     const shown =
@@ -535,7 +550,7 @@ test('docs/etcd-flags.md lists every flag with its default', async () => {
  */
 const NOWHERE = 'http://192.0.2.1:1';
 
-describe('accepts and rejects the same arguments as Debian’s etcd', { concurrency: 4 }, () => {
+describe("arguments compared with Debian's etcd", { concurrency: 4 }, () => {
   const debian = (argv: readonly string[], environment: Environment): Promise<{ code: number; text: string }> =>
     new Promise((resolve) => {
       const options = { cwd: directory, timeout: 10_000, env: { PATH: process.env['PATH'], ...environment } };
@@ -616,7 +631,8 @@ describe('accepts and rejects the same arguments as Debian’s etcd', { concurre
     [['--config-file=/nonexistent'], '/nonexistent'],
     [['--config-file'], '-config-file'],
   ];
-  for (const [argv, named] of bad) it(`refuses ${argv.join(' ')}`, () => compare(argv, named));
+  for (const [argv, named] of bad)
+    it(`rejects the arguments "${argv.join(' ')}" as Debian's etcd does`, () => compare(argv, named));
 
   const good: readonly (readonly string[])[] = [
     [],
@@ -649,7 +665,8 @@ describe('accepts and rejects the same arguments as Debian’s etcd', { concurre
       '--bcrypt-cost=3',
     ],
   ];
-  for (const argv of good) it(`takes ${argv.join(' ')}`, () => compare(argv, undefined));
+  for (const argv of good)
+    it(`accepts the arguments "${argv.join(' ')}" as Debian's etcd does`, () => compare(argv, undefined));
 
   it('accepts and rejects the same environment variables as etcd', async () => {
     await compare([], 'ETCD_HEARTBEAT_INTERVAL', { ETCD_HEARTBEAT_INTERVAL: 'x' });

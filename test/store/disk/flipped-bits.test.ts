@@ -93,7 +93,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-it(`${SEEDS} seeds of flipped bits are detected or change nothing`, async () => {
+it(`detects flipped bits in store files or is not affected by them, in ${SEEDS} random runs`, async () => {
   let found = 0;
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const random = new Random(seed);

@@ -40,7 +40,7 @@ function fill(path: string): void {
   }
 }
 
-describe('the store on a disk that another program keeps full', { skip: process.getuid?.() !== 0 }, () => {
+describe('store on a disk that another program fills', { skip: process.getuid?.() !== 0 }, () => {
   let disk = '';
   before(async () => {
     disk = await mkdtemp(join(tmpdir(), 'hyperedge-reserve-'));
@@ -51,7 +51,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
     await rm(disk, { recursive: true, force: true });
   });
 
-  it('the store on a disk that another program keeps full still commits small batches after it has reported a full disk', async (context) => {
+  it('commits small batches from its reserve after the disk is full', async (context) => {
     const data = await mkdtemp(join(disk, 'log-'));
     const filler = join(disk, 'filler');
     const fatal: Error[] = [];
@@ -91,7 +91,7 @@ describe('the store on a disk that another program keeps full', { skip: process.
     await again.close();
   });
 
-  it('accepts deletes, compaction, leases and writes that request the reserve, and rejects other writes', async () => {
+  it('on a full disk, accepts deletes, compaction, leases and writes that request the reserve, and rejects other writes', async () => {
     const etcd = await startHere(await mkdtemp(join(disk, 'etcd-')), undefined);
     const store = connect(etcd.endpoint, undefined);
     const filler = join(disk, 'filler');

@@ -33,7 +33,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('changes tables at the level of their change, with and without a journal in use', () => {
+test('changes the database schema only when the store reaches the level of the change, with and without a journal', () => {
   for (const inUse of [false, true]) {
     const db = new Database(':memory:');
     createSchema(db, 'x.db', NEXT);
@@ -58,7 +58,7 @@ test('changes tables at the level of their change, with and without a journal in
   }
 });
 
-test('a newer program keeps the tables readable for the former one', () => {
+test('a newer release keeps the database readable for the former release', () => {
   const db = new Database(':memory:');
   createSchema(db, 'x.db');
   createSchema(db, 'x.db', NEXT);
@@ -67,7 +67,7 @@ test('a newer program keeps the tables readable for the former one', () => {
   db.close();
 });
 
-test('creates private snapshot copies, and removes those of a crash at the next start', async () => {
+test('creates snapshot copies with private file modes, and deletes copies left by a crash at the next start', async () => {
   const at = join(directory, 'copies');
   const log = createSqliteLog({ directory: at, log: silentLog });
   await rm(at, { recursive: true, force: true });

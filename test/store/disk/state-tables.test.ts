@@ -93,7 +93,7 @@ async function changed(sql: string): Promise<string> {
 const corrupt = (what: RegExp) => (error: unknown) =>
   error instanceof CodedError && error.code === 'corrupt' && what.test(error.message);
 
-test('adds checksums to a file of version 2, once, and keeps its content', async () => {
+test('adds checksums to a database of version 2 once, and keeps its content', async () => {
   const data = await changed(`
     ALTER TABLE meta DROP COLUMN crc; ALTER TABLE document DROP COLUMN crc; ALTER TABLE lease DROP COLUMN crc;
     PRAGMA user_version = 2`);
@@ -111,23 +111,23 @@ test('adds checksums to a file of version 2, once, and keeps its content', async
 });
 
 for (const [what, sql, output] of [
-  ['a number', "UPDATE meta SET value = value + 1 WHERE name = 'applied'", /number applied/],
-  ['where the log begins', "UPDATE meta SET value = 0 WHERE name = 'base_index'", /number base_index/],
+  ['a changed number', "UPDATE meta SET value = value + 1 WHERE name = 'applied'", /number applied/],
+  ['a changed start index of the log', "UPDATE meta SET value = 0 WHERE name = 'base_index'", /number base_index/],
   ['a number under another name', "UPDATE meta SET name = 'reserved' WHERE name = 'compacted'", /number reserved/],
-  ['the vote', "UPDATE document SET value = x'67' WHERE name = '.vote'", /document \.vote/],
-  ['an empty document', "UPDATE document SET value = x'67' WHERE name = 'auth'", /document auth/],
-  ['what is left of a lease', 'UPDATE lease SET remaining = NULL WHERE id = 77', /lease 4d/],
-  ['the time of a lease', 'UPDATE lease SET ttl = 61 WHERE id = -3', /lease fffffffffffffffd/],
-  ['the id of a lease', 'UPDATE lease SET id = 78 WHERE id = 77', /lease 4e/],
-  ['a checksum', 'UPDATE lease SET crc = crc + 1 WHERE id = 77', /lease 4d/],
+  ['a changed vote', "UPDATE document SET value = x'67' WHERE name = '.vote'", /document \.vote/],
+  ['content in an empty document', "UPDATE document SET value = x'67' WHERE name = 'auth'", /document auth/],
+  ['a changed remaining time of a lease', 'UPDATE lease SET remaining = NULL WHERE id = 77', /lease 4d/],
+  ['a changed TTL of a lease', 'UPDATE lease SET ttl = 61 WHERE id = -3', /lease fffffffffffffffd/],
+  ['a changed ID of a lease', 'UPDATE lease SET id = 78 WHERE id = 77', /lease 4e/],
+  ['a changed checksum', 'UPDATE lease SET crc = crc + 1 WHERE id = 77', /lease 4d/],
 ] as const) {
-  test(`detects changed ${what} at the start`, async () => {
+  test(`detects at the start that the database has ${what}`, async () => {
     await assert.rejects(opened(await changed(sql)), corrupt(output));
   });
 }
 
 for (const name of ['base_index', 'applied', 'cluster']) {
-  test(`detects a damaged name ${name} at the start, also if only the index is damaged, or ignores it`, async () => {
+  test(`detects a damaged row name ${name} at the start, or is not affected by it`, async () => {
     const data = await fresh();
     await (await filled(data)).close();
     const whole = await readFile(file(data));
@@ -153,7 +153,7 @@ for (const [what, name, written] of [
   ['document', 'document big', 'd'],
   ['entry of the log', 'entry 4', 'e'],
 ] as const) {
-  test(`detects a damaged ${what} under a running store during verification`, async (t) => {
+  test(`verification of a running store detects a damaged ${what}`, async (t) => {
     const data = await fresh();
     const log = await filled(data);
     t.after(() => log.close());
@@ -181,7 +181,7 @@ for (const [what, name, written] of [
   });
 }
 
-test('detects damaged state tables in a snapshot too', async () => {
+test('detects damaged state tables in a snapshot of the store', async () => {
   const data = await fresh();
   const log = await filled(data);
   const { pieces } = await log.snapshot(Number.MAX_SAFE_INTEGER);

@@ -40,7 +40,7 @@ function row(revision: number, bytes: number): StoredEntry {
   return { index: revision, term: 1, kind: EntryKind.revision, revision, lease: 0n, body: field };
 }
 
-it('vacuum releases at most a quarter of a megabyte per step until few pages are free', async () => {
+it('vacuum releases at most 256 KiB per step until few free pages are left', async () => {
   const file = StoreFile.open(await fresh(), undefined, false);
   try {
     const rows = Array.from({ length: 400 }, (_, i) => row(i + 2, 50_000));
@@ -61,7 +61,7 @@ it('vacuum releases at most a quarter of a megabyte per step until few pages are
   }
 });
 
-it('compaction discards at most some hundred revisions per commit, and writes continue in between', async () => {
+it('compaction deletes at most some hundred revisions per commit, and writes continue in between', async () => {
   const storage = createSqliteLog({ directory: await fresh(), log: silentLog });
   const batches: LogBatch[] = [];
   const watched: StoreLog = new Proxy(storage, {

@@ -70,7 +70,7 @@ async function opened(directory: string): Promise<Opened> {
   return { log, rows, state, fatal };
 }
 
-describe('the log of revisions on SQLite', () => {
+describe('store log in SQLite', () => {
   let directory = '';
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'hyperedge-log-'));
@@ -86,7 +86,7 @@ describe('the log of revisions on SQLite', () => {
     return rows.map(({ revision }) => revision);
   };
 
-  it('returns committed entries in order after it was reopened', async () => {
+  it('the store log returns committed entries in order after it is reopened', async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.commit({
@@ -122,7 +122,7 @@ describe('the log of revisions on SQLite', () => {
     await second.log.close();
   });
 
-  it('the log of revisions loads more than fits into one response', async () => {
+  it('the store log loads more entries than fit into one response', async () => {
     const data = await fresh();
     const first = await opened(data);
     const value = Buffer.alloc(100_000, 'x');
@@ -137,7 +137,7 @@ describe('the log of revisions on SQLite', () => {
     await second.log.close();
   });
 
-  it('discards whole rows and single events, and revokes leases', async () => {
+  it('deletes whole revisions and single events from the log, and revokes leases', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await log.commit({
@@ -157,7 +157,7 @@ describe('the log of revisions on SQLite', () => {
     await again.log.close();
   });
 
-  it('the store keeps revisions and other entries as one log, and removes overwritten entries', async () => {
+  it('keeps revisions and other raft entries in one log, and deletes overwritten entries', async () => {
     const data = await fresh();
     const first = await opened(data);
     const indexes = async (log: StoreLog, from: number): Promise<number[]> =>
@@ -204,7 +204,7 @@ describe('the log of revisions on SQLite', () => {
     await third.log.close();
   });
 
-  it("receives another member's snapshot, resumes it, and takes its place", async () => {
+  it('receives the snapshot of another member, resumes an interrupted transfer, and installs the snapshot', async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.initialise({ clusterId: 1n, memberId: 2n }, { ...EMPTY, entries: [row(2, 'old')] });
@@ -247,7 +247,7 @@ describe('the log of revisions on SQLite', () => {
     await third.log.close();
   });
 
-  it('the log of revisions migrates a file of version 1', async () => {
+  it('the store log migrates a database of version 1', async () => {
     const data = await fresh();
     const old = new Database(join(data, 'revisions.db'));
     old.exec(`
@@ -277,7 +277,7 @@ describe('the log of revisions on SQLite', () => {
     await log.close();
   });
 
-  it('rejects a second process with the pid of the first', async () => {
+  it('rejects a second process on the same data directory and names the PID of the first', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await assert.rejects(opened(data), (error) => {
@@ -289,7 +289,7 @@ describe('the log of revisions on SQLite', () => {
     await (await opened(data)).log.close();
   });
 
-  it('distinguishes equal and different stores by their hash', async () => {
+  it('stores have equal hashes exactly if their content is equal', async () => {
     const hashes: number[] = [];
     for (const keys of [
       ['a', 'b'],
@@ -306,7 +306,7 @@ describe('the log of revisions on SQLite', () => {
     assert.equal(hashes[1], hashes[5]);
   });
 
-  it('the log of revisions copies itself during writes', async () => {
+  it('the store log creates a consistent copy of itself while writes continue', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     await log.commit({ ...EMPTY, entries: [row(2, 'a')] });
@@ -329,7 +329,7 @@ describe('the log of revisions on SQLite', () => {
     await restored.log.close();
   });
 
-  it('detects a flipped byte in a row and fails instead of returning it', async () => {
+  it('detects a flipped byte in a log row and fails instead of returning the row', async () => {
     const data = await fresh();
     const first = await opened(data);
     await first.log.commit({ ...EMPTY, entries: [entry(2, event('k', 2, Buffer.alloc(9000, 'x')))] });
@@ -361,7 +361,7 @@ describe('the log of revisions on SQLite', () => {
     return { database, log };
   }
 
-  it('ignores a torn last commit of an older version, and refuses to lose earlier ones', async () => {
+  it('ignores a torn last commit of an older release, and fails if earlier commits would be lost', async () => {
     const { database, log: bytes } = await writtenAhead();
     const wal = 'revisions.db-wal';
     const withLog = async (content: Buffer): Promise<string> => {
@@ -387,13 +387,13 @@ describe('the log of revisions on SQLite', () => {
     await assert.rejects(opened(await withLog(flipped(bytes, 17))), coded('corrupt'));
   });
 
-  it('the log of revisions rejects a file that is not a database', async () => {
+  it('the store log rejects a file that is not a database', async () => {
     const data = await fresh();
     await writeFile(join(data, 'revisions.db'), 'this is not a database, whatever its name says'.repeat(100));
     await assert.rejects(opened(data), coded('corrupt'));
   });
 
-  it('the log of revisions on SQLite stays small under endless overwriting with compaction', async () => {
+  it('the database stays small while a key is overwritten and compacted endlessly', async () => {
     const data = await fresh();
     const { log } = await opened(data);
     const value = Buffer.alloc(20_000, 'x');
@@ -407,7 +407,7 @@ describe('the log of revisions on SQLite', () => {
     await log.close();
   });
 
-  it('survives a full disk: rejects writes, still reads, and continues when there is room', {
+  it('on a full disk, the store log rejects writes, serves reads, and continues when space is free again', {
     skip: process.getuid?.() !== 0,
   }, async () => {
     const mount = await fresh();

@@ -47,7 +47,7 @@ async function untilVoters(expected: readonly string[]): Promise<void> {
   assert.deepEqual(await voters(), expected);
 }
 
-test('adds two members that join at the same time and replicates the data to them', { timeout: 60_000 }, async () => {
+test('adds two members that join at the same time, and replicates the data to them', { timeout: 60_000 }, async () => {
   const store = connect(first().endpoint, undefined);
   await store.commit({ guards: [], puts: [{ key: '/a', value: Buffer.from('1') }] });
   const [second, third] = [await joining('j2'), await joining('j3')];
@@ -58,7 +58,7 @@ test('adds two members that join at the same time and replicates the data to the
   await Promise.all([store.close(), own.close()]);
 });
 
-test('lets a member that lost its disk join again with a new ID', { timeout: 60_000 }, async () => {
+test('a member that lost its disk joins again with a new ID', { timeout: 60_000 }, async () => {
   const third = joiners[1] as ClusterMember;
   await third.stop();
   await rm(third.directory, { recursive: true });
@@ -67,7 +67,7 @@ test('lets a member that lost its disk join again with a new ID', { timeout: 60_
   await untilVoters(['j2', 'j3', 'm0']);
 });
 
-test('promotes the learner with the whole log when the only voter is removed', { timeout: 60_000 }, async () => {
+test('promotes a learner with the whole log when the only voter is removed', { timeout: 60_000 }, async () => {
   const pair = await runningCluster(1);
   const voter = pair.members[0] as ClusterMember;
   const learner = await member(pair.directory, 'n1', pair.members);

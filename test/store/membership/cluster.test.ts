@@ -63,7 +63,7 @@ describe('three members', () => {
   });
   after(() => running.remove());
 
-  it('three members accept writes on any member, which are immediately readable on every other member', async () => {
+  it('any of three members accepts a write that is immediately readable on every other member', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     for (let i = 0; i < 30; i += 1) {
       const writer = stores[i % 3] as Store;
@@ -75,7 +75,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('three members deliver every event in order to every watch on any member', async () => {
+  it('delivers every event in order to watches on each of three members', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     const seen: number[][] = [[], [], []];
     const from = (await (stores[0] as Store).get('x')).revision + 1;
@@ -93,7 +93,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('three members continue after the leader stops, and it returns as a follower with all data', async () => {
+  it('two members continue after the leader stops, and the former leader returns as a follower with all data', async () => {
     const leader = await leaderOf(members);
     const others = members.filter((each) => each !== leader);
     const store = connect((others[0] as ClusterMember).endpoint, undefined);
@@ -110,7 +110,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('three members reject linearizable reads without a quorum, but serve serializable ones', async () => {
+  it('without a quorum, rejects linearizable reads but serves serializable reads', async () => {
     const [first, second, third] = members as [ClusterMember, ClusterMember, ClusterMember];
     const store = connect(first.endpoint, undefined, { requestTimeoutMs: 1500 });
     await put(store, 'q', 'there');
@@ -122,7 +122,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('three members keep leases on the leader and expire them once', async () => {
+  it('grants and reads a lease through any member, and expires it once', async () => {
     const stores = members.map((each) => connect(each.endpoint, undefined));
     const lease = await (stores[0] as Store).grantLease(2);
     await (stores[1] as Store).commit({ guards: [], puts: [{ key: 'leased', value: Buffer.from('x'), lease }] });
@@ -137,7 +137,7 @@ describe('three members', () => {
     for (const store of stores) await store.close();
   });
 
-  it('three members return equal hashes, also after compaction', async () => {
+  it('three members return equal hashes, also after a compaction', async () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 50; i += 1) await put(store, `h${i % 5}`, String(i));
     const { revision } = await store.get('h0');
@@ -150,7 +150,7 @@ describe('three members', () => {
     await store.close();
   });
 
-  it('three members transfer leadership on request', async () => {
+  it('the leader transfers its leadership to another member on request', async () => {
     const leader = await leaderOf(members);
     const target = members.find((each) => each !== leader) as ClusterMember;
     const list = await etcdctl(members, 'member', 'list');
@@ -163,7 +163,7 @@ describe('three members', () => {
     assert.equal(await leaderOf(members), target);
   });
 
-  it('three members accept tokens issued by any member, and enforce permissions on lock requests', async () => {
+  it('every member accepts tokens issued by any member, and checks permissions of lock requests', async () => {
     await levelReached(members);
     const clients = members.map(({ endpoint }) => new EtcdClient(endpoint));
     for (const command of ['user add root:pw', 'user grant-role root root', 'user add alice:pw', 'role add r'])
@@ -189,7 +189,7 @@ describe('three members', () => {
     }
   });
 
-  it('three members reject a learner with which the responding members would have no quorum', async () => {
+  it('rejects the addition of a learner if the responding members would have no quorum with it', async () => {
     const away = members.find((each) => each !== members[0]) as ClusterMember;
     const others = members.filter((each) => each !== away);
     await away.stop();
@@ -214,7 +214,7 @@ describe('three members', () => {
     await addUntil(members, / added/);
   });
 
-  it('three members add a member behind the start of the log, and remove one', async () => {
+  it('adds a member that lacks compacted log entries, and removes a member', async () => {
     const store = connect((members[0] as ClusterMember).endpoint, undefined);
     for (let i = 0; i < 200; i += 1) await put(store, `many/${i}`, 'x'.repeat(1000));
     const fourth = await member(directory, 'm3', members);
@@ -244,7 +244,7 @@ describe('three members', () => {
 });
 
 describe('learners', () => {
-  it('learners do not serve clients', async () => {
+  it('a learner does not serve client requests', async () => {
     const running = await runningCluster(1);
     const learner = await member(running.directory, 'm1', running.members);
     try {
@@ -269,7 +269,7 @@ describe('learners', () => {
     }
   });
 
-  it('learners are limited in number', async () => {
+  it('limits the number of learners', async () => {
     const directory = await temporaryDirectory();
     const members = await cluster(directory, 1);
     const [only] = members as [ClusterMember];

@@ -23,7 +23,7 @@ async function lose({ directory: data }: ClusterMember): Promise<void> {
   await mkdir(data);
 }
 
-it('does not bootstrap a second cluster with a single member', async () => {
+it('a single member does not bootstrap a second cluster when its data is missing', async () => {
   members = await cluster(directory, 1);
   const [one] = members as [ClusterMember];
   await one.start();
@@ -39,7 +39,7 @@ it('does not bootstrap a second cluster with a single member', async () => {
   await one.start();
 });
 
-it('a single member of a former cluster starts with its data', async () => {
+it('a single member of a former cluster starts with its existing data', async () => {
   members = await cluster(directory, 1);
   const [one] = members as [ClusterMember];
   await one.start();
@@ -47,12 +47,14 @@ it('a single member of a former cluster starts with its data', async () => {
   await one.start(false, former(one));
 });
 
-it('does not bootstrap a second cluster when the data of all members is missing', { timeout: 60_000 }, async () => {
+it('three members do not bootstrap a second cluster when the data of all members is missing', {
+  timeout: 60_000,
+}, async () => {
   members = await cluster(directory, 3);
   for (const each of members) await assert.rejects(each.start(false, former(each)), { code: 'store-missing' });
 });
 
-it('restores the data of one of three members from the others', { timeout: 60_000 }, async () => {
+it('restores the missing data of one of three members from the other members', { timeout: 60_000 }, async () => {
   members = await cluster(directory, 3);
   await Promise.all(members.map((each) => each.start()));
   const [one, two] = members as [ClusterMember, ClusterMember];

@@ -43,7 +43,7 @@ function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   return { hear, stepped, wiped, state };
 }
 
-test('accepts messages of an unknown peer on a new member', async () => {
+test('a new member accepts messages of a peer that its configuration does not name', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', b: 'b', c: 'c' }) });
   await hear('b');
   await hear('b');
@@ -52,14 +52,14 @@ test('accepts messages of an unknown peer on a new member', async () => {
   assert.deepEqual([stepped, wiped], [['b'], []]);
 });
 
-test('discovers the cluster of a member that lost its data through the replacement of a known peer', async () => {
+test('a member that lost its data detects its former ID even if its known peers were replaced', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
   await hear('d');
   assert.deepEqual(stepped, []);
   assert.match(String(wiped), /n1 has been part of the cluster/);
 });
 
-test('accepts messages of a later member on a new member once a peer has reported it', async () => {
+test('a new member accepts messages of a member added later once a peer has reported that member', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', c: 'n3', d: 'n2' }) });
   await hear('e');
   await hear('e');
@@ -68,7 +68,7 @@ test('accepts messages of a later member on a new member once a peer has reporte
   assert.deepEqual([stepped, wiped], [['d'], []]);
 });
 
-test('does not query peers when the log has entries', async () => {
+test('a member whose log has entries does not query its peers', async () => {
   const { hear, stepped, wiped, state } = joinCheck({ b: table({ a: 'n1', b: 'n2' }) });
   state.isNew = false;
   await hear('b');
@@ -76,7 +76,7 @@ test('does not query peers when the log has entries', async () => {
   assert.deepEqual([stepped, wiped], [['b', 'd'], []]);
 });
 
-test('allows removal of a member when a majority of the voters has it on disk', () => {
+test('a removed member may stop once a majority of the voters has stored its removal', () => {
   const knows = table({ b: 'n2', c: 'n3', d: 'n4' }, { voters: ['b', 'c'] });
   const believes = table({ a: 'n1', b: 'n2', c: 'n3', d: 'n4' });
   const forgotten = (tables: Readonly<Record<string, MemberTable>>): boolean =>
@@ -137,7 +137,7 @@ async function used(...tables: ReadonlyArray<MemberTable | undefined>): Promise<
   });
 }
 
-test('queries every peer for a joining member, because some may be behind', async () => {
+test('a joining member queries every peer, because some peers may lag behind', async () => {
   const early = table({ b: 'n2', c: 'n3' });
   const added = table({ a: '', b: 'n2', c: 'n3' });
   const published = table({ a: 'n1', b: 'n2', c: 'n3' });

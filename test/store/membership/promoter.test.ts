@@ -58,7 +58,7 @@ function leader(flags: Partial<Member>) {
   return { changes, member, progress, pass };
 }
 
-test('removes a joining member after two minutes of silence, but not while it receives data', async () => {
+test('removes a joining member that is silent for two minutes, but not while it receives a snapshot', async () => {
   const { changes, progress, pass } = leader({ joining: true });
   await pass(110_000);
   assert.deepEqual(changes, []);
@@ -72,7 +72,7 @@ test('removes a joining member after two minutes of silence, but not while it re
   assert.deepEqual(changes, [{ op: 'remove', id: 'b' }]);
 });
 
-test('promotes a joining member that has started and caught up', async () => {
+test('promotes a joining member that has started and has caught up with the log', async () => {
   const { changes, progress, pass } = leader({ joining: true, name: 'h2' });
   Object.assign(progress, { active: true, state: 'replicate', match: 400 });
   await pass(5_000);
@@ -82,7 +82,7 @@ test('promotes a joining member that has started and caught up', async () => {
   assert.deepEqual(changes, [{ op: 'addVoter', id: 'b' }]);
 });
 
-test('keeps a silent learner added by an administrator and a silent replacement', async () => {
+test('never removes a silent learner that an administrator added or that replaces a member', async () => {
   for (const flags of [{}, { replacement: true }]) {
     const { changes, pass } = leader(flags);
     await pass(600_000);
@@ -138,7 +138,7 @@ function caughtUp(voters: readonly string[], joining: readonly string[]) {
   return { changes, learners, round };
 }
 
-test('keeps a second master a learner until a third has joined, and promotes both in one step', async () => {
+test('promotes the second and the third master in one step, so that no cluster of two voters exists', async () => {
   const { changes, learners, round } = caughtUp(['a'], ['b']);
   for (let each = 0; each < 3; each++) await round();
   assert.deepEqual(changes, []);
@@ -152,7 +152,7 @@ test('keeps a second master a learner until a third has joined, and promotes bot
   ]);
 });
 
-test('promotes a single member when the number of voters is even', async () => {
+test('promotes one learner at once if the number of voters is even', async () => {
   const { changes, round } = caughtUp(['a', 'b'], ['c']);
   await round();
   assert.deepEqual(changes, [[{ op: 'addVoter', id: 'c' }]]);

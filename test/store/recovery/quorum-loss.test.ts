@@ -37,7 +37,7 @@ const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 
 
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, i) => `k${i}=v${i}`).sort();
 
-test('continues with one survivor of three and all its data, and adds two new members', {
+test('the survivor of three members continues alone with all its data, and adds two new members', {
   timeout: 60_000,
 }, async () => {
   const members = await cluster(directory, 3);
@@ -110,7 +110,7 @@ test('continues with one survivor of three and all its data, and adds two new me
   await Promise.all([...joined, old].map((each) => each.stop()));
 });
 
-test('keeps entries that are only in the log, except configuration changes', async () => {
+test('recovery from a quorum loss keeps uncommitted log entries, except configuration changes', async () => {
   const [lone] = (await cluster(await mkdtemp(join(directory, 'log-')), 1)) as [ClusterMember];
   await lone.start();
   const store = admin(lone);

@@ -59,7 +59,7 @@ async function quarantined(member: ClusterMember): Promise<string[]> {
   return (await readdir(member.directory)).filter((name) => /^revisions\.db\.damaged-\d{8}T\d{6}Z$/.test(name));
 }
 
-describe('a member of three', () => {
+describe('recovery of one of three members', () => {
   let directory = '';
   let members: ClusterMember[] = [];
   let store: Store;
@@ -110,7 +110,7 @@ describe('a member of three', () => {
     await remove(directory);
   });
 
-  it('a member of three is rebuilt when its file was damaged while it was stopped, and the file is kept', async () => {
+  it('rebuilds a member whose database file is damaged from its peers, and keeps the damaged file', async () => {
     const before = await idOf();
     await victim().stop();
     await damage(join(victim().directory, 'revisions.db'));
@@ -121,7 +121,7 @@ describe('a member of three', () => {
     assert.deepEqual(victim().fatal, []);
   });
 
-  it('a member of three does not vote under its old ID after its disk was wiped', async () => {
+  it('a member whose disk was wiped joins with a new ID and does not vote under its old one', async () => {
     const before = await idOf();
     await victim().stop();
     await rm(victim().directory, { recursive: true });
@@ -130,7 +130,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('rejects a wiped member of three, as etcd does, until it starts with the correct token', async () => {
+  it('rejects a wiped member, as etcd does, until it starts with the correct cluster token', async () => {
     const before = await list(members[0] as ClusterMember);
     const old = await idOf();
     const wipe = async (): Promise<void> => {
@@ -160,7 +160,7 @@ describe('a member of three', () => {
     await isBack(old);
   });
 
-  it('a member of three replaces itself when it has lost the end of its log', async () => {
+  it('a member that lost the end of its log replaces itself by a member with a new ID', async () => {
     const before = await idOf();
     await victim().stop();
     await cp(victim().directory, join(directory, 'older'), { recursive: true });
@@ -176,7 +176,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it('a member of three queries the saved peers when its file is unreadable and its configuration names no other member', async () => {
+  it('a member with an unreadable file queries its saved peers if its configuration names no other member', async () => {
     const before = await idOf();
     await victim().stop();
     await writeFile(join(victim().directory, 'revisions.db'), 'nothing');
@@ -189,7 +189,7 @@ describe('a member of three', () => {
     await isBack(before);
   });
 
-  it("a member of three is detected and replaced when its data differs from the majority's", async () => {
+  it('detects and replaces a member whose data differs from that of the majority', async () => {
     const before = await idOf();
     await victim().stop();
     const db = new Database(join(victim().directory, 'revisions.db'));
@@ -211,7 +211,7 @@ describe('a member of three', () => {
   });
 });
 
-it('leaves the damaged file of a single member unchanged and reports what to do', async () => {
+it('a single member leaves its damaged file unchanged and reports how to restore the data', async () => {
   const directory = await temporaryDirectory();
   const server = () =>
     createEtcdServer({
@@ -237,7 +237,7 @@ it('leaves the damaged file of a single member unchanged and reports what to do'
   await remove(directory);
 });
 
-it('identifies a store member with different data only when a majority agrees', () => {
+it('identifies a member with different data only if a majority has equal hashes', () => {
   const from = (...hashes: number[]): ReadonlyMap<string, number> => new Map(hashes.map((hash, i) => [`m${i}`, hash]));
   assert.deepEqual(dissenting(from(7, 7, 7), 2), []);
   assert.deepEqual(dissenting(from(7, 8, 7), 2), ['m1']);

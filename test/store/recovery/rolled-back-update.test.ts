@@ -101,7 +101,7 @@ function changeTables({ directory: data }: ClusterMember): void {
   db.close();
 }
 
-it('the level of a store rises only on request, so that each member can return to the former build', {
+it('raises the level of a store only on request, so that each member can return to the former release', {
   timeout: 120_000,
 }, async () => {
   members = await cluster(directory, 3);
@@ -142,7 +142,7 @@ it('the level of a store rises only on request, so that each member can return t
   for (const each of members) await eventually('the level', async () => (await level(each)) === NEWEST_LEVEL + 1);
 });
 
-it('a single member whose level has risen restores the snapshot from before the update', {
+it('after a rollback, a single member with a raised store level restores the snapshot from before the update', {
   timeout: 60_000,
 }, async () => {
   members = await cluster(directory, 1);
@@ -171,7 +171,7 @@ it('a single member whose level has risen restores the snapshot from before the 
   assert.equal(await count(one, 'before'), 1);
 });
 
-it('restores a single member when the tables have changed, but never without a rollback', {
+it('after a rollback, a single member with a changed schema restores the snapshot, but never without a rollback', {
   timeout: 60_000,
 }, async () => {
   members = await cluster(directory, 1);
@@ -186,7 +186,9 @@ it('restores a single member when the tables have changed, but never without a r
   assert.equal(await count(one, 'before'), 1);
 });
 
-it('replaces the data of one of three members with changed tables from the others', { timeout: 60_000 }, async () => {
+it('after a rollback, one of three members with a changed schema receives its data from the other members', {
+  timeout: 60_000,
+}, async () => {
   members = await cluster(directory, 3);
   await Promise.all(members.map((each) => each.start(false, OWN)));
   const one = only();

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ElectionTimeout } from '../../../src/store/replication/election-timeout.ts';
 
-it('election timeout decreases to half a second when everything is fast, and stays there', () => {
+it('the election timeout decreases to half a second with a fast disk and network, and stays there', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now < 3000; now += 100) timeout.leaderMessageReceived('a', 1, now);
   assert.equal(timeout.adapt(2, 3000), 500);
   assert.equal(timeout.adapt(3, 4000), undefined);
 });
 
-it('election timeout increases with a slow disk and with high latency to other members', () => {
+it('the election timeout increases with a slow disk and with high latency to other members', () => {
   const slow = new ElectionTimeout(1000);
   assert.equal(slow.adapt(200, 0), 2000);
   const far = new ElectionTimeout(1000);
@@ -28,13 +28,13 @@ it('election timeout increases with a slow disk and with high latency to other m
   assert.equal(late.adapt(0, 400), 1200);
 });
 
-it('election timeout never exceeds five seconds, and decreases when conditions improve', () => {
+it('the election timeout never exceeds five seconds, and decreases when conditions improve', () => {
   const timeout = new ElectionTimeout(1000);
   assert.equal(timeout.adapt(10_000, 0), 5000);
   assert.equal(timeout.adapt(1, 1000), 500);
 });
 
-it('election timeout adapts to a leader that was silent and still leads, not to one that was replaced', () => {
+it('the election timeout increases after a pause of a leader that still leads, but not after a change of leader', () => {
   const timeout = new ElectionTimeout(1000);
   timeout.leaderMessageReceived('a', 1, 0);
   timeout.leaderMessageReceived('a', 1, 1400);
@@ -46,7 +46,7 @@ it('election timeout adapts to a leader that was silent and still leads, not to 
   assert.equal(timeout.adapt(0, 120_000), 500);
 });
 
-it('election timeout increases when leaders are lost repeatedly', () => {
+it('the election timeout increases when leaders are lost repeatedly', () => {
   const timeout = new ElectionTimeout(500);
   for (const now of [0, 2000, 4000, 6000, 8000]) timeout.lost(now);
   assert.equal(timeout.adapt(0, 8000), undefined);
@@ -56,7 +56,7 @@ it('election timeout increases when leaders are lost repeatedly', () => {
   assert.equal(timeout.adapt(0, 13_000), 4500);
 });
 
-it('the election timeout ignores periods in which the process itself stalled', () => {
+it('the election timeout ignores periods in which the process itself was stalled', () => {
   const timeout = new ElectionTimeout(1000);
   for (let now = 0; now <= 1000; now += 50) {
     timeout.ticked(now);
@@ -72,7 +72,7 @@ it('the election timeout ignores periods in which the process itself stalled', (
   assert.equal(timeout.adapt(0, 6020), 500);
 });
 
-it('the election timeout uses the round trip to a majority and ignores the burst of responses from a returning member', () => {
+it('the election timeout follows the round trip to a majority, and ignores delayed responses of a returning member', () => {
   const timeout = new ElectionTimeout(500);
   for (let round = 1; round <= 40; round++) {
     timeout.ticked(round * 100);

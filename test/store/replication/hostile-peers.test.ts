@@ -134,7 +134,7 @@ const MESSAGES: readonly Message[] = [
   { type: 'readIndex', from: 'b', to: 'a', context: 'r' },
 ];
 
-test('ignores other clusters, removed members, wrong receivers and a missing hello', async () => {
+test('ignores peer messages of other clusters, of removed members, for another member, and without a hello', async () => {
   const { raft, peers, stepped, requests } = lab();
   const before = raft.status();
   const frames = MESSAGES.map((message) => encodeMessages([message]));
@@ -160,7 +160,7 @@ test('ignores other clusters, removed members, wrong receivers and a missing hel
   assert.deepEqual([stepped, requests, raft.status()], [[], [], before]);
 });
 
-test('neither throws for damaged frames of a member nor passes anything but messages to the state machine', async () => {
+test('damaged peer frames cause no exception, and only valid messages reach the raft state machine', async () => {
   const random = generator(SEED);
   const below = (most: number): number => Math.floor(random() * most);
   const { raft, peers, stepped } = lab();

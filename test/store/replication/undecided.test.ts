@@ -15,8 +15,8 @@ function proposal(index: number, term: number): { readonly pending: Pending; rea
   return { pending, outcome };
 }
 
-describe('Undecided', () => {
-  test('resolves with the entry of the same term as the proposal, and treats one of another term as its replacement', async () => {
+describe('proposals with an undecided outcome', () => {
+  test('a proposal succeeds if an entry of its term is committed at its index, and fails if another term replaced it', async () => {
     const undecided = new Undecided(clock);
     const [kept, replaced] = [proposal(7, 2), proposal(8, 2)];
     undecided.add([kept.pending, replaced.pending], 10_000);
@@ -28,7 +28,7 @@ describe('Undecided', () => {
     assert.equal(await replaced.outcome, 'not-leader');
   });
 
-  test('reports an unknown outcome without a next leader', async () => {
+  test('a proposal has an unknown outcome if no new leader is elected in time', async () => {
     const undecided = new Undecided(clock);
     const lost = proposal(7, 2);
     undecided.add([lost.pending], 20);

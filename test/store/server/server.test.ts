@@ -63,8 +63,8 @@ async function killed(process: Process): Promise<void> {
   await process.exited;
 }
 
-describe('etcd as a process', () => {
-  it('loses no acknowledged durable write after kill -9 and never reverts a revision that was visible', async () => {
+describe('store as a separate process', () => {
+  it('kill -9 loses no acknowledged durable write and reverts no visible revision', async () => {
     const data = await fresh();
     const journal = new Map<string, { value: string; revision: Revision }>();
     let highest = 0;
@@ -107,7 +107,7 @@ describe('etcd as a process', () => {
     }
   });
 
-  it('refuses a second process on the same data and names the first one', async () => {
+  it('rejects a second process on the same data directory and names the first one', async () => {
     const data = await fresh();
     const first = await startProcess(data, certificates);
     try {
@@ -123,7 +123,7 @@ describe('etcd as a process', () => {
     assert.equal(await next.exited, 0);
   });
 
-  it('makes clients re-list that have read relaxed writes lost in a crash', async () => {
+  it('clients that have read relaxed writes lost in a crash must list again', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
@@ -163,7 +163,7 @@ describe('etcd as a process', () => {
     await killed(etcd);
   });
 
-  it('writes heartbeats to disk with the next other write, regardless of its time', async () => {
+  it('writes heartbeats to disk together with the next other write', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
@@ -194,7 +194,7 @@ describe('etcd as a process', () => {
     await killed(etcd);
   });
 
-  it('etcd reports the address that is in use', async () => {
+  it('reports the listen address if it is already in use', async () => {
     const first = await startHere(await fresh(), certificates);
     const port = Number(new URL(first.endpoint).port);
     await assert.rejects(startHere(await fresh(), certificates, {}, port), (error) => {
@@ -205,7 +205,7 @@ describe('etcd as a process', () => {
     await first.server.stop();
   });
 
-  it('resumes watches after a restart without lost or duplicate events', async () => {
+  it('a client resumes its watches after a restart of the store without lost or duplicate events', async () => {
     const data = await fresh();
     let etcd = await startProcess(data, certificates);
     const port = Number(new URL(etcd.endpoint).port);
@@ -233,8 +233,8 @@ describe('etcd as a process', () => {
   });
 });
 
-describe('etcd in this process', () => {
-  it('keeps relaxed writes over an orderly stop without a gap in the revisions', async () => {
+describe('store in the test process', () => {
+  it('a regular stop keeps relaxed writes and leaves no gap in the revisions', async () => {
     const data = await fresh();
     const first = await startHere(data, certificates);
     const store = connect(first.endpoint, certificates);
@@ -252,7 +252,7 @@ describe('etcd in this process', () => {
     await second.server.stop();
   });
 
-  it('keeps leases and their keys over a restart', async () => {
+  it('keeps leases and their keys over a restart of the store', async () => {
     const data = await fresh();
     const first = await startHere(data, certificates);
     const store = connect(first.endpoint, certificates);
@@ -270,7 +270,7 @@ describe('etcd in this process', () => {
     await second.server.stop();
   });
 
-  it('keeps cached values in memory when a client reads the larger full range', async () => {
+  it('a full range read larger than the cache does not evict cached values', async () => {
     const directory = await fresh();
     const log = createSqliteLog({ directory, log: silentLog });
     const reads: number[] = [];
@@ -314,7 +314,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('reads again when a value was overwritten and discarded during the read', async () => {
+  it('repeats a read if the value was overwritten and compacted during the read', async () => {
     const directory = await fresh();
     const log = createSqliteLog({ directory, log: silentLog });
     let gone = 0;
@@ -353,7 +353,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('reports a full disk, keeps serving reads, and recovers automatically', {
+  it('reports a full disk, keeps serving reads, and accepts writes again when space is free', {
     skip: process.getuid?.() !== 0,
   }, async () => {
     const mount = await fresh();
@@ -400,7 +400,7 @@ describe('etcd in this process', () => {
     }
   });
 
-  it('rejects clients without a certificate or with a foreign one', async () => {
+  it('rejects clients without a certificate or with a certificate of another CA', async () => {
     const etcd = await startHere(await fresh(), certificates);
     const foreign = await makeCertificates(await fresh());
     for (const client of [undefined, foreign.client]) {
@@ -411,7 +411,7 @@ describe('etcd in this process', () => {
     await etcd.server.stop();
   });
 
-  it('etcd rejects requests that are too large', async () => {
+  it('rejects requests that exceed the size limit', async () => {
     const etcd = await startHere(await fresh(), certificates);
     const store = connect(etcd.endpoint, certificates);
     for (const size of [1_600_000, 3_000_000]) {
@@ -485,7 +485,7 @@ function rawWatch(endpoint: string): RawWatch {
   };
 }
 
-describe('the watch API', () => {
+describe('watch API', () => {
   let store: Store;
   let endpoint = '';
   let stop: () => Promise<void>;
@@ -500,7 +500,7 @@ describe('the watch API', () => {
   });
   after(() => stop());
 
-  it('filters, assigns IDs, rejects duplicate IDs and empty ranges, and confirms cancellation', async () => {
+  it('a watch stream filters events, assigns IDs, rejects duplicate IDs and empty ranges, and confirms cancellation', async () => {
     const watch = rawWatch(endpoint);
     const start = (await store.get('f')).revision + 1;
     watch.send((out) => writeWatchCreate(out, { key: 'f', startRevision: start, noPut: true }));
@@ -543,7 +543,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('the watch API splits large responses on request', async () => {
+  it('a watch splits large responses into fragments on request', async () => {
     const watch = rawWatch(endpoint);
     const first = await put(store, 'g/0', 'x'.repeat(1_200_000));
     for (let i = 1; i < 4; i += 1) await put(store, `g/${i}`, 'x'.repeat(1_200_000));
@@ -557,7 +557,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('reports progress only when every watch of the stream is up to date', async () => {
+  it('reports watch progress only when every watch of the stream is up to date', async () => {
     const watch = rawWatch(endpoint);
     const first = await put(store, 'p/0');
     for (let i = 1; i < 50; i += 1) await put(store, `p/${i}`);
@@ -572,7 +572,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('delivers all events in order to many watches, and progress never before the events it covers', async () => {
+  it('delivers all events in order to many watches, and progress only after the events it covers', async () => {
     const watch = rawWatch(endpoint);
     const kinds = [{}, { noPut: true }, { noDelete: true }, { prevKv: true }, { key: 'm/3', end: '' }];
     const WATCHES = 300;
@@ -625,7 +625,7 @@ describe('the watch API', () => {
     watch.close();
   });
 
-  it('the watch API is not blocked by a client that does not read, and limits its memory', async () => {
+  it('a watch client that does not read does not block other clients, and its memory is limited', async () => {
     const { host, port } = new URL(endpoint);
     assert.ok(host);
     const socket = connectTls({
@@ -689,7 +689,7 @@ describe('the watch API', () => {
 
 describe("etcd's own client", async () => {
   const installed = await isInstalled('/usr/bin/etcdctl');
-  it('etcdctl works with every command of the key-value, lease, watch and maintenance groups', {
+  it('etcdctl key-value, lease, watch and maintenance commands work with this store', {
     skip: !installed,
   }, async () => {
     const etcd = await startHere(await fresh(), certificates);

@@ -10,7 +10,7 @@ import { connect, remove, startHere, temporaryDirectory } from '../harness.ts';
 const PROCLAMATIONS = 40;
 const EVENTS = /^etcd_debugging_mvcc_events_total (\d+)$/m;
 
-it('pauses the proclamations of an observer that does not read, and then sends all of them', async () => {
+it('pauses election events for an observer that does not read, and then sends all of them', async () => {
   const data = await temporaryDirectory();
   const { server, endpoint } = await startHere(data, undefined);
   const store = connect(endpoint, undefined);

@@ -61,7 +61,7 @@ const AS_WRITTEN: ReadonlyArray<readonly [path: string, body: string]> = [
   ['lease/revoke', '{"ID":2656613593981200015}'],
 ];
 
-describe('the JSON gateway', () => {
+describe('JSON gateway', () => {
   let directory = '';
   let running: Running;
   let peer: Peer | undefined;
@@ -87,7 +87,7 @@ describe('the JSON gateway', () => {
     body: answer.body.replaceAll(/"(cluster_id|member_id|raft_term)":"\d+"/g, '"$1":"N"'),
   });
 
-  it("the JSON gateway returns the same responses as that of Debian's etcd", async (t) => {
+  it("the JSON gateway returns the same responses as the gateway of Debian's etcd", async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
@@ -102,7 +102,7 @@ describe('the JSON gateway', () => {
     assert.deepEqual(await post(running.endpoint, 'kv/range', '', 'GET'), await post(endpoint, 'kv/range', '', 'GET'));
   });
 
-  it('reports whether auth is enabled, and hashes, like etcd 3.5 and 3.6', async () => {
+  it('the JSON gateway serves auth status and hashes with the fields of etcd 3.5 and 3.6', async () => {
     const fresh = await temporaryDirectory();
     const here = await startHere(fresh, undefined);
     try {
@@ -119,7 +119,9 @@ describe('the JSON gateway', () => {
   });
 
   // About once in a hundred runs Debian's etcd 3.4 never responds to one of these requests.
-  it('adds, changes, promotes and removes members like Debian’s etcd', { timeout: 30_000 }, async (t) => {
+  it("the JSON gateway adds, changes, promotes and removes members like Debian's etcd", {
+    timeout: 30_000,
+  }, async (t) => {
     const { endpoint } = peer ?? {};
     if (endpoint === undefined) {
       t.skip('etcd is not installed');
@@ -157,7 +159,7 @@ describe('the JSON gateway', () => {
     assert.deepEqual(await all(running.endpoint), await all(endpoint));
   });
 
-  it('rejects requests that it cannot parse and names the field', async () => {
+  it('the JSON gateway rejects requests that cannot be parsed, and names the field', async () => {
     const refused = async (path: string, body: string): Promise<string> => {
       const answer = await post(running.endpoint, path, body);
       assert.equal(answer.status, 400, answer.body);
@@ -194,7 +196,7 @@ describe('the JSON gateway', () => {
     await remove(data);
   });
 
-  it('the JSON gateway limits concurrent calls and queues further calls', async () => {
+  it('the JSON gateway limits concurrent calls and queues the calls beyond the limit', async () => {
     const data = await temporaryDirectory();
     const narrow = await startHere(data, undefined, { gatewayStreams: 2 });
     const watching = (): Promise<() => void> => {
@@ -232,7 +234,7 @@ describe('the JSON gateway', () => {
     await remove(data);
   });
 
-  it('streams a watch line by line until the client disconnects', async () => {
+  it('the JSON gateway streams watch events line by line until the client disconnects', async () => {
     const abort = new AbortController();
     const answer = await fetch(`${running.endpoint}/v3/watch`, {
       method: 'POST',

@@ -52,8 +52,8 @@ const OF_3_4: readonly string[] = [
   'etcd_debugging_mvcc_txn_total',
 ];
 
-describe('plain requests on the client port', () => {
-  it('plain requests on the client port serve health checks by name, verbose and with exclusions', async () => {
+describe('HTTP requests on the client port', () => {
+  it('serves health checks by name, verbose and with exclusions on the client port', async () => {
     assert.deepEqual(await get('/health'), {
       status: 200,
       type: 'application/json',
@@ -74,7 +74,7 @@ describe('plain requests on the client port', () => {
     assert.match(version.etcdserver, /^3\.5\.\d+$/);
   });
 
-  it('plain requests on the client port count operations', async () => {
+  it('operations increment the counters of the metrics on the client port', async () => {
     const { body: before } = await get('/metrics');
     const { ID } = await client.grant(0n, 60);
     const watch = client.watch();
@@ -122,7 +122,7 @@ describe('plain requests on the client port', () => {
     assert.ok(value(now, 'etcd_mvcc_db_total_size_in_bytes') >= value(now, 'etcd_mvcc_db_total_size_in_use_in_bytes'));
   });
 
-  it('plain requests on the client port show metrics with the names, types and buckets of etcd 3.5 except those that do not apply', async () => {
+  it('metrics have the names, types and buckets of etcd 3.5, except listed ones', async () => {
     const golden = await readFile(join(import.meta.dirname, 'etcd-3.5-metrics.golden'), 'utf8');
     const { body } = await get('/metrics');
     const types = typesOf(body);
@@ -149,7 +149,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('plain requests on the client port show the duration of compactions and the number of removed revisions', async () => {
+  it('metrics contain the duration of compactions and the number of removed revisions', async () => {
     const { body: before } = await get('/metrics');
     for (const text of ['1', '2', '3']) await client.put({ key: 'compacted', value: text });
     const { header } = await client.range({ key: 'compacted' });
@@ -171,7 +171,7 @@ describe('plain requests on the client port', () => {
     );
   });
 
-  it('plain requests on the client port count defragmentation, hashes, snapshots and client types', async () => {
+  it('metrics count defragmentations, hashes, snapshots and client types', async () => {
     const { body: before } = await get('/metrics');
     await client.call('etcdserverpb.Maintenance/Defragment', {});
     const { hash } = await client.call('etcdserverpb.Maintenance/Hash', {});

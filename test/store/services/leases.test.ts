@@ -30,7 +30,7 @@ function remainingSeconds(response: Uint8Array): number {
   return 0;
 }
 
-it('keeps the remaining times of more leases than fit into one checkpoint over a restart', async () => {
+it('keeps the remaining times of leases over a restart if they need several checkpoints', async () => {
   const data = await temporaryDirectory();
   let passedMs = 0;
   const later: Clock = { ...clock, monotonicMs: () => clock.monotonicMs() + passedMs };
@@ -60,7 +60,7 @@ it('keeps the remaining times of more leases than fit into one checkpoint over a
   }
 });
 
-it('writes no checkpoint before a new leader has received the renewals of its predecessor', async () => {
+it('a new leader writes no lease checkpoint before it has received the renewals of its predecessor', async () => {
   const manual = new ManualClock();
   const leases = new Leases();
   leases.grant(1n, TTL_SECONDS, manual.monotonicMs());
@@ -124,7 +124,7 @@ async function settled(count: () => number): Promise<void> {
   for (let before = -1; count() > before; await sleep(500)) before = count();
 }
 
-it('reads no more keep-alives than the receive window while the leader does not respond', async () => {
+it('reads no more lease keep-alives than the receive window while the leader does not respond', async () => {
   const { request, close } = await keepAlives(() => new Promise(() => {}));
   try {
     const some = requests(10_000);
@@ -144,7 +144,7 @@ it('reads no more keep-alives than the receive window while the leader does not 
   }
 });
 
-it('pauses keep-alives while the client does not read the responses, and then continues', async () => {
+it('pauses lease keep-alives while the client does not read the responses, and then continues', async () => {
   const count = 20_000;
   let renewals = 0;
   const { request, close } = await keepAlives(async () => {

@@ -6,7 +6,7 @@ import { RpcCode, type StreamCall, type UnaryCall } from '../../../src/wire/grpc
 import { type ClusterMember, runningCluster } from '../cluster-harness.ts';
 import { clock } from '../harness.ts';
 
-describe('a member without a leader', () => {
+describe('member without a leader', () => {
   const answers: string[] = [];
   let leader = true;
   const required = new RequireLeader({ clock, hasLeader: () => leader, electionMs: () => 20 });
@@ -27,7 +27,7 @@ describe('a member without a leader', () => {
   const refusal = `${RpcCode.unavailable} etcdserver: no leader`;
   const used = (): string[] => answers.splice(0);
 
-  it('rejects only calls and streams that require a leader', () => {
+  it('without a leader, rejects only calls and streams with the metadata hasleader', () => {
     leader = false;
     unary?.(new Uint8Array(), call({ hasleader: 'true' }));
     unary?.(new Uint8Array(), call({}));
@@ -38,7 +38,7 @@ describe('a member without a leader', () => {
     assert.deepEqual(used(), ['reply']);
   });
 
-  it('ends streams that require a leader after three election timeouts, unless a leader is elected before', async () => {
+  it('ends streams that require a leader after three election timeouts without a leader', async () => {
     stream?.(call({}));
     stream?.(call({ hasleader: 'true' }))?.closed();
     assert.deepEqual(used(), ['closed']);
@@ -57,14 +57,14 @@ describe('a member without a leader', () => {
   });
 });
 
-describe('etcdctl, which requires a leader', () => {
+describe('etcdctl with a required leader', () => {
   let running: Awaited<ReturnType<typeof runningCluster>>;
   before(async () => {
     running = await runningCluster(3);
   });
   after(() => running.remove());
 
-  it('etcdctl, which requires a leader is notified when the member of its watch is partitioned', async () => {
+  it('etcdctl watch ends with the error "no leader" when its member is partitioned', async () => {
     const [first, second, third] = running.members as [ClusterMember, ClusterMember, ClusterMember];
     const watching = new Promise<string>((resolve) => {
       const env = { ...process.env, ETCDCTL_API: '3' };

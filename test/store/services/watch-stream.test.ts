@@ -11,7 +11,7 @@ import { remove, startHere, temporaryDirectory } from '../harness.ts';
 const REQUESTS = 200_000;
 const RECEIVED = /^grpc_server_msg_received_total\{.*grpc_method="Watch".*\} (\d+)$/m;
 
-it('pauses requests for watches while the client does not read the responses, and then continues', async () => {
+it('pauses watch requests while the client does not read the responses, and then continues', async () => {
   const data = await temporaryDirectory();
   const { server, endpoint } = await startHere(data, undefined);
   const session = connectHttp2(endpoint);

@@ -58,14 +58,14 @@ const EVERY_COMMAND: readonly AuthCommand[] = [
 ];
 
 describe('encoded auth commands', () => {
-  it('encoded auth commands decode to the same commands', () => {
+  it('decoding an encoded auth command yields the same command', () => {
     for (const command of EVERY_COMMAND) {
       const proposal = { id: -5n, command };
       assert.deepEqual(decodeProposal(encodeProposal(proposal)), proposal);
     }
   });
 
-  it('encoded auth commands are rejected if truncated, unknown or malformed', () => {
+  it('rejects truncated, unknown and malformed auth commands', () => {
     const bytes = encodeProposal({ id: 1n, command: userAdd('alice') });
     assert.throws(() => decodeProposal(bytes.subarray(0, bytes.length - 1)), WireError);
     assert.throws(() => decodeProposal(Uint8Array.of(8, 99)), WireError);
@@ -74,7 +74,7 @@ describe('encoded auth commands', () => {
 });
 
 describe('the auth machine', () => {
-  it('rejects invalid commands with an error code and without a change, in check and in apply', () => {
+  it('rejects an invalid auth command with an error code and without a change of state', () => {
     const machine = enabled();
     const cases: readonly (readonly [AuthCommand, AuthErrorCode])[] = [
       [userAdd(''), 'user-empty'],
@@ -103,7 +103,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('checking a valid auth command does not change the state', () => {
+  it('checking an auth command without applying it does not change the state', () => {
     const machine = enabled();
     const before = Buffer.from(machine.export());
     machine.check(userAdd('bob'));
@@ -112,7 +112,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(machine.export()), before);
   });
 
-  it('the auth machine is enabled only if the user root has the role root', () => {
+  it('auth can be enabled only if the user root has the role root', () => {
     const machine = new AuthMachine();
     assert.equal(machine.apply({ kind: 'enable' })?.code, 'root-user-missing');
     machine.apply(userAdd('root'));
@@ -124,7 +124,7 @@ describe('the auth machine', () => {
     assert.equal(machine.apply({ kind: 'user-delete', name: 'root' }), undefined);
   });
 
-  it('increments the revision for changes, but not for enabling or commands without effect', () => {
+  it('increments the auth revision for changes, but not for enabling or for commands without effect', () => {
     const machine = enabled();
     const { revision } = machine;
     machine.apply({ kind: 'enable' });
@@ -137,14 +137,14 @@ describe('the auth machine', () => {
     assert.equal(machine.revision, revision + 1);
   });
 
-  it('the auth machine permits every request while auth is disabled', () => {
+  it('permits every request while auth is disabled', () => {
     const machine = machineWith(userAdd('alice'));
     machine.requireRoot(undefined);
     machine.requireUser(undefined);
     machine.requireAccess(undefined, 'write', 'a', '\0');
   });
 
-  it('the auth machine authorizes by the current roles', () => {
+  it('authorizes requests by the current roles of the user', () => {
     const machine = enabled();
     const alice = () => ({ user: 'alice', revision: machine.revision });
     machine.requireAccess(alice(), 'read', 'a', '');
@@ -168,7 +168,7 @@ describe('the auth machine', () => {
     assert.throws(() => machine.requireRoot(alice()), refused('user-not-found'));
   });
 
-  it('accepts a caller of an older revision only for administration', () => {
+  it('accepts a token of an older auth revision only for administrative calls', () => {
     const machine = enabled();
     const root = { user: 'root', revision: machine.revision };
     machine.requireAccess(root, 'read', 'a', '');
@@ -178,13 +178,13 @@ describe('the auth machine', () => {
     assert.throws(() => machine.requireAccess(undefined, 'read', 'a', ''), refused('user-empty'));
   });
 
-  it('the auth machine keeps a user without a password', () => {
+  it('sets no password for a user that was created without a password', () => {
     const machine = machineWith({ kind: 'user-add', name: 'cert', passwordHash: '', noPassword: true });
     machine.apply({ kind: 'user-change-password', name: 'cert', passwordHash: 'x' });
     assert.deepEqual(machine.user('cert'), { name: 'cert', passwordHash: '', noPassword: true, roles: [] });
   });
 
-  it('exports and imports the whole state, and rejects damaged input without a change', () => {
+  it('exports and imports the whole auth state, and rejects damaged input without a change', () => {
     const machine = enabled();
     const copy = machineWith(userAdd('left over'), { kind: 'role-add', role: 'left over' });
     copy.import(machine.export());
@@ -196,7 +196,7 @@ describe('the auth machine', () => {
     assert.deepEqual(Buffer.from(copy.export()), Buffer.from(bytes));
   });
 
-  it('reaches the same state on every member from the same log', () => {
+  it('members that apply the same log reach the same auth state', () => {
     const log = [...EVERY_COMMAND, userAdd('u'), ...EVERY_COMMAND, userAdd('root'), ...EVERY_COMMAND].map(
       (command, i) => encodeProposal({ id: BigInt(i), command }),
     );

@@ -36,7 +36,7 @@ function within(key: string, range: { readonly key: string; readonly end: string
 }
 
 describe('merged permissions', () => {
-  it('merged permissions permit a range exactly if every key in it is permitted', () => {
+  it('permits a key range exactly if every key in it is permitted', () => {
     const keys = universe();
     const random = seeded(20);
     const some = (longest: number): string => {
@@ -74,7 +74,7 @@ describe('merged permissions', () => {
     assert.ok(allowed > 2000 && refused > 2000, `${allowed} allowed, ${refused} refused`);
   });
 
-  it('merged permissions cover a range across adjacent grants, but not across a gap of one key', () => {
+  it('adjacent grants permit a range that spans them, but a gap of one key does not', () => {
     const read = (key: string, end: string): AuthPermission => ({ type: PermissionType.read, key, end });
     const meeting = mergeGrants([read('b', 'c'), read('a', 'b'), read('c', '')]);
     assert.ok(meeting.read.contains(keyRange('a', 'c\0')));
@@ -84,7 +84,7 @@ describe('merged permissions', () => {
     assert.ok(!apart.read.contains(keyRange('b', '')));
   });
 
-  it('merged permissions detect invalid permissions', () => {
+  it('rejects permissions that are invalid', () => {
     const cases: readonly (readonly [AuthPermission, boolean])[] = [
       [{ type: 0, key: 'a', end: '' }, true],
       [{ type: 2, key: 'a', end: '\0' }, true],

@@ -22,7 +22,7 @@ const plain = {
 };
 const asField2 = (kv: Buffer): Buffer => new Writer().message(2, kv).finish();
 
-it('encodes events of every size like a plain encoder and splits them again', () => {
+it('encodes events of every size with the same bytes as a plain encoder, and splits them again', () => {
   const encoded: Array<{ field: Buffer; expected: Buffer }> = [];
   for (const keyLength of [1, 60, 110, 118, 130, 1000, 1024, 16_300, 20_000]) {
     for (const valueLength of [0, 1, 100, 127, 128, 16_250, 16_384, 100_000]) {

@@ -10,7 +10,7 @@ function leases(checkpoint?: number): Leases {
   return subject;
 }
 
-test('limits the remaining time from another member to the checkpoint', () => {
+test('the remaining time reported by another member cannot exceed the checkpointed time', () => {
   const subject = leases(4);
   subject.setRemaining(ID, 9_000, 1_000);
   assert.equal(subject.get(ID)?.expiresAtMs, 5_000);
@@ -18,7 +18,7 @@ test('limits the remaining time from another member to the checkpoint', () => {
   assert.equal(subject.size, 1);
 });
 
-test('a lease is not shortened after a renewal by a member that reports the full TTL', () => {
+test('the full TTL reported by another member extends a renewed lease', () => {
   const subject = leases(4);
   subject.renew(ID, 1_000);
   // The other member has restarted, and the checkpoint of the renewal is not written yet.
@@ -28,7 +28,7 @@ test('a lease is not shortened after a renewal by a member that reports the full
   assert.equal(subject.size, 1);
 });
 
-test('an expiry that another member reports extends a lease but never shortens it', () => {
+test('the expiry reported by another member extends a lease but never shortens it', () => {
   const subject = leases();
   subject.setRemaining(ID, 2_000, 1_000);
   subject.prolong(ID, 8_000, 1_000);

@@ -278,12 +278,12 @@ function restartAgrees(rig: Rig, oracle: Oracle, compacted: number): void {
   assert.equal(again.keyCount, expected.entries.length);
 }
 
-describe('the MVCC machine and the array-of-revisions oracle', () => {
+describe('comparison of the MVCC machine with a list of revisions', () => {
   for (const [name, cacheBytes] of [
-    ['everything in memory', 1 << 20],
-    ['next to nothing in memory', 40],
+    ['all values in memory', 1 << 20],
+    ['almost no values in memory', 40],
   ] as const) {
-    it(`the MVCC machine and the array-of-revisions oracle have equal responses, history, rollback, compaction and reload: ${name}`, () => {
+    it(`the MVCC machine returns the same responses and history as a list of revisions, with ${name}`, () => {
       let accepted = 0;
       let refused = 0;
       for (let seed = 1; seed <= 60; seed += 1) {
@@ -300,7 +300,7 @@ describe('the MVCC machine and the array-of-revisions oracle', () => {
   }
 });
 
-describe('ranges over many keys', () => {
+describe('range requests over many keys', () => {
   const KEYS_IN_ALL = 3000;
   const all: RangeRequest = {
     key: 'k',
@@ -324,7 +324,7 @@ describe('ranges over many keys', () => {
   const del = (key: string): RequestOp => ({ kind: 'delete', delete: { key, end: '', prevKv: false } });
   const key = (n: number): string => `k${String(n).padStart(6, '0')}`;
 
-  it('ranges over many keys report the total count for any page, now and at earlier revisions', () => {
+  it('a paged range request reports the total number of keys, at the current and at earlier revisions', () => {
     const random = seeded(7);
     const { machine } = new Rig(1 << 20);
     const stored = (): void => {
@@ -358,7 +358,7 @@ describe('ranges over many keys', () => {
     assert.ok(used > 10);
   });
 
-  it('ranges over many keys cost as much as the returned keys, not as the existing ones', () => {
+  it('the cost of a range request depends on the returned keys, not on the number of existing keys', () => {
     const { machine } = new Rig(1 << 20);
     for (let n = 0; n < 100_000; n += 100) {
       const success = Array.from({ length: 100 }, (_, i) => put(key(n + i)));
@@ -404,7 +404,7 @@ describe('transaction checks', () => {
     );
   };
 
-  it('a transaction with two writes of one key at any depth is rejected', () => {
+  it('rejects a transaction that writes one key twice at any nesting depth', () => {
     refusedWith([put('a'), put('a')], 'duplicate-key');
     refusedWith([put('a'), del('a')], 'duplicate-key');
     refusedWith([del('a', 'c'), put('b')], 'duplicate-key');
@@ -414,12 +414,12 @@ describe('transaction checks', () => {
     refusedWith([nested([del('a', 'c')]), put('b')], 'duplicate-key');
   });
 
-  it('accepts writes of exclusive branches, and overlapping deletes', () => {
+  it('accepts a transaction that writes one key in both exclusive branches, or deletes overlapping ranges', () => {
     checkTxn({ compares: [], success: [nested([put('a')], [put('a')])], failure: [put('a')] });
     checkTxn({ compares: [], success: [del('a', 'c'), del('b'), put('c')], failure: [] });
   });
 
-  it('rejects empty keys and more than 128 operations', () => {
+  it('rejects transactions with empty keys or more than 128 operations', () => {
     refusedWith([put('')], 'empty-key');
     refusedWith(
       Array.from({ length: 129 }, (_, i) => put(`k${i}`)),

@@ -10,8 +10,8 @@ interface Cell {
 
 const newMap = (): OrderedMap<Cell, number> => new OrderedMap((cells) => cells.reduce((sum, { n }) => sum + n, 0));
 
-describe('the ordered map', () => {
-  it('visits and summarizes like a sorted list, after random changes', () => {
+describe('ordered map', () => {
+  it('the ordered map returns the same keys and summaries as a sorted list after random changes', () => {
     const next = generator(20_261_122);
     const below = (n: number): number => Math.floor(next() * n);
     const map = newMap();
@@ -62,7 +62,7 @@ describe('the ordered map', () => {
     }
   });
 
-  it('the ordered map ends a walk when the visitor returns false', () => {
+  it('stops the iteration of the ordered map when the visitor returns false', () => {
     const map = newMap();
     for (let n = 1000; n < 2000; n += 1) map.set(`k${n}`, { key: `k${n}`, n });
     const seen: string[] = [];
@@ -70,7 +70,7 @@ describe('the ordered map', () => {
     assert.deepEqual(seen, ['k1700', 'k1701', 'k1702']);
   });
 
-  it('the ordered map reads no key of a range that a summary describes', () => {
+  it('the ordered map visits no key of a subtree whose summary is sufficient', () => {
     const map = newMap();
     for (let n = 100_000; n < 200_000; n += 1) map.set(`k${n}`, { key: `k${n}`, n: 1 });
     let sum = 0;

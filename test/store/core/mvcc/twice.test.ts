@@ -18,7 +18,7 @@ const put = (key: string, value: string): RequestOp => {
 const del = (key: string): RequestOp => ({ kind: 'delete', delete: { key, end: '', prevKv: false } });
 const nested = (...success: RequestOp[]): RequestOp => ({ kind: 'txn', txn: { compares: [], success, failure: [] } });
 
-it('keeps the row of a revision that writes and deletes a key until all of its events are unreachable', () => {
+it('keeps the log row of a revision that writes and deletes one key until compaction removes all its events', () => {
   const machine = new Machine({ currentBytes: 1 << 20, pastBytes: 1 << 20 });
   const rows = new Map<number, Buffer>();
   const write = (...success: RequestOp[]): number => {

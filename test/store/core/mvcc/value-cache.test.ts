@@ -11,7 +11,7 @@ function made(revision: number, size: number): Version {
   return { key: 'k', revision, sub: 0, createRevision: 1, version: 1, lease: 0n, kv, size, pool: PoolId.none };
 }
 
-it('drops the oldest readable values beyond its limits, and never values that cannot be read back', () => {
+it('evicts the oldest values beyond the cache limit, but never values that are not stored on disk yet', () => {
   for (let seed = 1; seed <= 20; seed += 1) {
     const { random } = seededRandom(seed);
     const below = (bound: number): number => Math.floor(random() * bound);
@@ -47,7 +47,7 @@ it('drops the oldest readable values beyond its limits, and never values that ca
   }
 });
 
-it('the value cache drops values in order of arrival', () => {
+it('the value cache evicts values in the order in which they were added', () => {
   const cache = new ValueCache({ currentBytes: 10, pastBytes: 10 });
   cache.stored = 100;
   const versions = Array.from({ length: 12 }, (_, i) => made(i + 1, 1));

@@ -5,7 +5,7 @@ import { isDelete } from '../../../../src/store/core/mvcc/version.ts';
 import { Watchers, type WatchTarget } from '../../../../src/store/core/mvcc/watchers.ts';
 import { seededRandom } from '../../../client/clocks.ts';
 
-it('delivers the same changes as a check of every change for every watch', () => {
+it('delivers the same changes to watches as a check of every change against every watch', () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const { random } = seededRandom(seed);
     const below = (bound: number): number => Math.floor(random() * bound);

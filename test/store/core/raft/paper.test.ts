@@ -69,7 +69,7 @@ function accepted(from: string, term: number, index: number): Message {
 }
 
 describe('paper §5.1: terms', () => {
-  it('a raft member becomes a follower on a later term', () => {
+  it('a raft member becomes a follower when it receives a later term', () => {
     for (const prepare of [() => {}, elect, (raft: Raft) => raft.campaign()]) {
       const raft = machine();
       prepare(raft);
@@ -89,7 +89,7 @@ describe('paper §5.1: terms', () => {
 });
 
 describe('paper §5.2: leader election', () => {
-  it('campaigns when no message arrives within the election timeout', () => {
+  it('starts a campaign if no message of the leader arrives within the election timeout', () => {
     const raft = machine(undefined, { randomTicks: () => 3 });
     for (let i = 0; i < 12; i++) raft.tick();
     assert.equal(raft.status().role, 'follower');
@@ -130,7 +130,7 @@ describe('paper §5.2: leader election', () => {
     assert.equal(raft.status().role, 'leader');
   });
 
-  it("returns from candidate to follower on a message of the term's leader", () => {
+  it('a candidate becomes a follower on a message of the leader of its term', () => {
     const raft = machine();
     raft.campaign();
     raft.step({ type: 'preVoteResp', from: '2', to: '1', term: 2, granted: true });
@@ -140,7 +140,7 @@ describe('paper §5.2: leader election', () => {
     assert.deepEqual([raft.status().role, raft.status().leader, raft.status().term], ['follower', '3', 2]);
   });
 
-  it('throws Diverged for a second leader in one term', () => {
+  it('throws Diverged when a second leader claims the same term', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [], 1));
     assert.throws(() => raft.step(append('3', 2, [1, 1], [], 1)), { code: 'Diverged' });
@@ -148,7 +148,7 @@ describe('paper §5.2: leader election', () => {
 });
 
 describe('paper §5.3: log replication', () => {
-  it('commits an entry, and all earlier ones, when a majority has it', () => {
+  it('commits an entry and all earlier entries when a majority has stored it', () => {
     const raft = machine();
     elect(raft);
     raft.propose([new Uint8Array(1), new Uint8Array(2)]);
@@ -176,7 +176,7 @@ describe('paper §5.3: log replication', () => {
     f: [1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3],
   };
   for (const [name, terms] of Object.entries(followers)) {
-    it(`figure 7 (${name}): replaces the follower's log with the leader's, with at most one rejection per term`, () => {
+    it(`figure 7 (${name}): the leader replaces the follower's log after at most one rejection per term`, () => {
       const voters = ['1', '2', '3'];
       const leader = machine(storedWith(voters, leaderTerms, 7));
       const follower = createRaft({ ...defaults, id: '2' }, storedWith(voters, terms, 7));
@@ -241,7 +241,7 @@ describe('paper §5.4: safety', () => {
 });
 
 describe('paper §5.5, figure 2: state is durable before it is acknowledged', () => {
-  it('sends votes and acknowledgements only after the write', () => {
+  it('sends votes and acknowledgements only after the state is written to disk', () => {
     const raft = machine();
     raft.step({
       type: 'vote',
@@ -271,7 +271,7 @@ describe('paper §5.5, figure 2: state is durable before it is acknowledged', ()
     assert.deepEqual([ready.hardState?.commit, ready.mustSync], [2, false]);
   });
 
-  it('ignores the completion of a write that was overwritten meanwhile', () => {
+  it('ignores the completion of a write whose entries were replaced meanwhile', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2, 2], 1));
     const first = raft.ready();
@@ -281,8 +281,8 @@ describe('paper §5.5, figure 2: state is durable before it is acknowledged', ()
   });
 });
 
-describe('work in progress', () => {
-  it('applies committed configuration changes before it campaigns', () => {
+describe('unapplied and unwritten entries', () => {
+  it('applies committed configuration changes before it starts a campaign', () => {
     const change = { steps: [{ op: 'remove', id: '3' } as const] };
     const stored: StoredState = {
       ...emptyStorage(['1', '2', '3']),
@@ -300,7 +300,7 @@ describe('work in progress', () => {
     );
   });
 
-  it('work in progress does not count an entry as stable while the one on disk is being replaced', () => {
+  it('does not commit an entry while a conflicting entry on disk is being replaced', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2, 2], 1));
     work(raft);
@@ -311,7 +311,7 @@ describe('work in progress', () => {
     assert.equal(raft.ready().committed.length, 1);
   });
 
-  it('counts its own vote only in the term in which it was written', () => {
+  it('counts its own vote only after the vote of the same term is written to disk', () => {
     const raft = machine();
     const candidate = (term: number): Ready => {
       raft.campaign();
@@ -326,7 +326,7 @@ describe('work in progress', () => {
     assert.equal(raft.status().role, 'leader');
   });
 
-  it('skips all later terms with the hint of a rejection', () => {
+  it('the hint of a rejected append skips all entries of later terms', () => {
     const log = new RaftLog(storedWith(['1'], [2, 2, 3, 3, 6, 6], 6));
     assert.deepEqual(log.agreement(9, 4), { index: 5, term: 3 });
     assert.deepEqual(log.agreement(4, 9), { index: 4, term: 3 });
@@ -335,7 +335,7 @@ describe('work in progress', () => {
 });
 
 describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
-  it('§4.2.3: ignores candidates while it has a leader, even of a much later term', () => {
+  it('§4.2.3: ignores vote requests while it has a leader, even of a much later term', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [], 1));
     work(raft);
@@ -345,7 +345,7 @@ describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
     assert.equal(raft.status().term, 2);
   });
 
-  it('§9.6: a pre-vote changes neither term nor vote', () => {
+  it('§9.6: granting a pre-vote changes neither term nor vote', () => {
     const raft = machine();
     raft.step({ type: 'preVote', from: '3', to: '1', term: 9, lastIndex: 1, lastTerm: 1, leaderDead: false });
     const ready = raft.ready();
@@ -353,7 +353,7 @@ describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
     assert.deepEqual(ofType(ready.messagesAfterPersist, 'preVoteResp')[0]?.granted, true);
   });
 
-  it('§6.4: a response to an earlier round confirms no later read', () => {
+  it('§6.4: a heartbeat response of an earlier round does not confirm a later read', () => {
     const raft = machine();
     elect(raft);
     raft.step(accepted('2', 2, 2));
@@ -369,7 +369,7 @@ describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
     assert.deepEqual(raft.ready().readStates, [{ context: 'r', index: 2 }]);
   });
 
-  it('commits and reads alone as a single voter', () => {
+  it('a single voter commits entries and confirms reads alone', () => {
     const raft = machine(emptyStorage(['1']));
     for (let i = 0; i < 10; i++) raft.tick();
     work(raft);
@@ -381,16 +381,16 @@ describe('thesis §4.2.3, §6.2, §6.4, §9.6', () => {
   });
 });
 
-describe('messages that no correct member sends', () => {
+describe('invalid raft messages', () => {
   const hostile: Record<string, Message> = {
     'a huge term': { type: 'heartbeat', from: '2', to: '1', term: Number.MAX_SAFE_INTEGER, commit: 1, round: 1 },
-    'a term that is no number': { type: 'heartbeat', from: '2', to: '1', term: Number.NaN, commit: 1, round: 1 },
-    'a fraction': { type: 'heartbeat', from: '2', to: '1', term: 2, commit: 0.5, round: 1 },
+    'a term that is not a number': { type: 'heartbeat', from: '2', to: '1', term: Number.NaN, commit: 1, round: 1 },
+    'a fractional commit index': { type: 'heartbeat', from: '2', to: '1', term: 2, commit: 0.5, round: 1 },
     'a negative index': append('2', 2, [-1, 0], [], 1),
-    'somebody else’s mail': { type: 'timeoutNow', from: '2', to: '3', term: 2 },
-    'an echo of itself': { type: 'timeoutNow', from: '1', to: '1', term: 2 },
-    'terms out of order': append('2', 5, [1, 3], [4, 2], 1),
-    'entries of the future': append('2', 2, [1, 1], [3], 1),
+    'a message for another member': { type: 'timeoutNow', from: '2', to: '3', term: 2 },
+    'a message from the member itself': { type: 'timeoutNow', from: '1', to: '1', term: 2 },
+    'entries with decreasing terms': append('2', 5, [1, 3], [4, 2], 1),
+    'an entry of a later term than its message': append('2', 2, [1, 1], [3], 1),
     'a snapshot without voters': {
       type: 'snapshot',
       from: '2',
@@ -408,14 +408,14 @@ describe('messages that no correct member sends', () => {
     });
   }
 
-  it('rejects an acknowledgement of entries that were never sent', () => {
+  it('rejects an acknowledgement of entries that the leader has not sent', () => {
     const raft = machine();
     elect(raft);
     assert.throws(() => raft.step(accepted('2', 2, 50)), { code: 'BadMessage' });
     assert.equal(raft.status().commit, 1);
   });
 
-  it('detects a leader that contradicts committed entries or refers to lost ones', () => {
+  it('fails if a leader contradicts committed entries or commits entries that this member has lost', () => {
     const raft = machine();
     raft.step(append('2', 2, [1, 1], [2], 2));
     work(raft);
@@ -427,7 +427,7 @@ describe('messages that no correct member sends', () => {
 });
 
 describe('flow control', () => {
-  it('stops at the in-flight limit of a silent follower and continues when it responds', () => {
+  it('stops sending at the in-flight limit of a silent follower, and continues when it responds', () => {
     const raft = machine(undefined, { maxInflightMessages: 3, maxAppendBytes: 1 });
     elect(raft);
     raft.step(accepted('2', 2, 2));
@@ -445,7 +445,7 @@ describe('flow control', () => {
     assert.deepEqual(indexes(work(raft)), [5], 'one at a time until it answers');
   });
 
-  it('requests a snapshot again that makes no progress', () => {
+  it('requests a snapshot again if its transfer makes no progress', () => {
     const driver = new Driver();
     for (const line of ['members 1 2 3', 'campaign 1', 'stabilize', 'isolate 3', 'propose 1 a b', 'stabilize'])
       driver.run(line);

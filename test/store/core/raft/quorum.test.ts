@@ -18,7 +18,7 @@ function subset(random: Random, least: number): Set<string> {
 }
 
 describe('quorums', () => {
-  it(`computes the same reached index as counting, in ${CASES} configurations`, () => {
+  it(`computes the same committed index as counting votes, in ${CASES} joint configurations`, () => {
     const random = new Random(1);
     for (let i = 0; i < CASES; i++) {
       const incoming = subset(random, 1);
@@ -34,7 +34,7 @@ describe('quorums', () => {
     }
   });
 
-  it(`computes the same vote result as counting, in ${CASES} configurations`, () => {
+  it(`computes the same vote result as counting votes, in ${CASES} joint configurations`, () => {
     const random = new Random(2);
     for (let i = 0; i < CASES; i++) {
       const incoming = subset(random, 1);
@@ -61,7 +61,7 @@ function deciding(membership: Membership): ReadonlySet<string>[] {
 }
 
 describe('configurations (thesis §4.1, §4.3)', () => {
-  it('shares a voter between any two quorums of consecutive configurations', () => {
+  it('any two quorums of consecutive raft configurations share a voter', () => {
     const random = new Random(3);
     const operations: readonly ConfOperation[] = ['addVoter', 'addLearner', 'remove'];
     let changed = 0;

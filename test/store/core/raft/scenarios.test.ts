@@ -24,7 +24,7 @@ function play(script: string): string {
 
 describe('raft scenarios', () => {
   for (const file of readdirSync(folder).sort()) {
-    it(file.replace('.txt', ''), () => {
+    it(`replays the scenario ${file.replace('.txt', '')} with the recorded messages`, () => {
       const path = join(folder, file);
       const golden = readFileSync(path, 'utf8');
       const played = play(golden);

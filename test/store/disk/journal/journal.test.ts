@@ -56,7 +56,7 @@ async function contentOf(log: StoreLog): Promise<StoredEntry[]> {
   return rows;
 }
 
-describe('the journal', () => {
+describe('journal of the store', () => {
   let directory = '';
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'hyperedge-journal-'));
@@ -80,7 +80,7 @@ describe('the journal', () => {
     return found;
   }
 
-  it('the journal contains records that the database does not have, and is removed when the log is closed cleanly', async () => {
+  it('recovers commits from the journal that are not in the database, and deletes the journal on a clean close', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision)));
@@ -102,7 +102,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(data), [2, 3, 4, 5, 6, 7]);
   });
 
-  it('the journal ignores a torn last record, wherever it is torn', async () => {
+  it('ignores a torn last record of the journal, for any length', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 5; revision += 1) await log.commit(batch(row(revision, 300)));
@@ -121,7 +121,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), [2, 3]);
   });
 
-  it('opening a damaged journal fails rather than losing acknowledged commits', async () => {
+  it('fails to open a damaged journal rather than losing acknowledged commits', async () => {
     const data = await fresh();
     const log = await begun(data);
     for (let revision = 2; revision < 8; revision += 1) await log.commit(batch(row(revision, 300)));
@@ -153,7 +153,7 @@ describe('the journal', () => {
     await assert.rejects(begun(without), coded('corrupt'));
   });
 
-  it('the journal is ignored if the database does not refer to it', async () => {
+  it('ignores a journal to which the database does not refer', async () => {
     const data = await fresh();
     const log = await begun(data);
     await log.commit(batch(row(2)));
@@ -163,7 +163,7 @@ describe('the journal', () => {
     assert.deepEqual(await revisionsOf(copy), []);
   });
 
-  it('prevents older programs from opening the database without the journal', async () => {
+  it('prevents older releases from opening the database without its journal', async () => {
     const data = await fresh();
     const log = await begun(data);
     const version = async (): Promise<unknown> =>
@@ -173,7 +173,7 @@ describe('the journal', () => {
     assert.equal(await version(), 3);
   });
 
-  it('the journal loses no commit at any moment while it wraps around with batches of every size and overwritten entries', async () => {
+  it('loses no commit in a crash at any moment while the journal wraps around', async () => {
     const data = await fresh();
     const log = await begun(data);
     const model = new Map<number, StoredEntry>();

@@ -6,16 +6,16 @@ import type { Engine } from '../../../../src/store/replication/engine.ts';
 import { FullDisk } from '../../../../src/store/replication/maintenance/full-disk.ts';
 
 for (const { name, recoverSpace, room, full } of [
-  { name: 'with room', recoverSpace: async () => true, room: true, full: false },
-  { name: 'that used up what was set aside', recoverSpace: async () => false, room: false, full: true },
+  { name: 'with free disk space', recoverSpace: async () => true, room: true, full: false },
+  { name: 'with a used up disk reserve', recoverSpace: async () => false, room: false, full: true },
   {
-    name: 'whose store is closed',
+    name: 'with a closed store',
     recoverSpace: () => Promise.reject(new Error('closed')),
     room: false,
     full: false,
   },
 ])
-  test(`reports for a member ${name} whether it may lead`, async () => {
+  test(`reports whether a member ${name} may become leader`, async () => {
     const engine = {
       full: false,
       diskFull(now: boolean) {

@@ -9,7 +9,7 @@ import { EtcdClient } from '../../../conformance/etcd/client.ts';
 import { type ClusterMember, cluster, levelReached } from '../../cluster-harness.ts';
 import { remove, temporaryDirectory } from '../../harness.ts';
 
-describe('three members of which one is of an older build', () => {
+describe('cluster with one member of an older release', () => {
   let directory = '';
   let members: ClusterMember[] = [];
   const older = { logLevel: LogLevel.beginning };
@@ -54,13 +54,13 @@ describe('three members of which one is of an older build', () => {
     await remove(directory);
   });
 
-  it('three members of which one is of an older build keep tokens on their issuer, because the entry that replicates them is new', async () => {
+  it('a token is valid only on its issuer while one member of an older release cannot read replicated tokens', async () => {
     const [here, ...elsewhere] = await heard(await token());
     assert.equal(here, 'known');
     for (const answer of elsewhere) assert.match(answer, /invalid auth token/);
   });
 
-  it('three members of which one is of an older build replicate tokens to all members after the last one has been updated', async () => {
+  it('tokens are valid on all members after the last member has been updated', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await last.start();
@@ -68,7 +68,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('three members of which one is of an older build reject the older build again and log the reason, while the newer ones continue', async () => {
+  it('a member does not start with an older release after the level was raised, and logs the reason', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await assert.rejects(last.start(false, older), { code: 'too-old' });
@@ -76,7 +76,7 @@ describe('three members of which one is of an older build', () => {
     assert.deepEqual(await heard(await token()), ['known', 'known', 'known']);
   });
 
-  it('three members of which one is of an older build reject the older build without its data as well', async () => {
+  it('a member with an older release and without data does not join after the level was raised', async () => {
     const last = members[2] as ClusterMember;
     await last.stop();
     await rm(last.directory, { recursive: true });
@@ -94,7 +94,7 @@ describe('three members of which one is of an older build', () => {
   });
 });
 
-it('refuses to read a store of a newer build', async () => {
+it('refuses to open a store of a newer level', async () => {
   const directory = await temporaryDirectory();
   const [one] = (await cluster(directory, 1)) as [ClusterMember];
   await one.start(false, { logLevel: NEWEST_LEVEL + 1 });
@@ -103,7 +103,7 @@ it('refuses to read a store of a newer build', async () => {
   await remove(directory);
 });
 
-it('treats a missing level in member tables of earlier builds as none', () => {
+it('decodes member tables of earlier releases, which contain no level', () => {
   const table = { clusterId: 1n, members: [], voters: [], written: true };
   assert.deepEqual(decodeMembers(encodeMembers(table)), table);
   assert.equal(decodeMembers(encodeMembers({ ...table, level: 7 })).level, 7);

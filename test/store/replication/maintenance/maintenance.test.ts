@@ -8,7 +8,7 @@ import { Life, SimulatedClock } from '../../../sim/store/process.ts';
 
 const QUOTA_BYTES = 1000;
 
-it('retries a rejected alarm for an exhausted quota without another write', async () => {
+it('retries to raise the NOSPACE alarm after a rejection, without waiting for another write', async () => {
   const timeline = new Timeline();
   const requested: number[] = [];
   const parts: Partial<Record<keyof MaintenanceDeps, unknown>> = {

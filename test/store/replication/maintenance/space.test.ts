@@ -9,7 +9,7 @@ import { connect, remove, startHere, temporaryDirectory } from '../../harness.ts
 
 const RESERVE_BYTES = 10_000;
 
-it('charges the reserve of a full disk only for writes that are written', async () => {
+it('rejected writes do not use up the disk reserve', async () => {
   const directory = await temporaryDirectory();
   let full = false;
   const disk = {

@@ -13,8 +13,8 @@ import {
 const clock: Clock = { nowMs: () => 0, monotonicMs: () => 0, setTimer: () => ({ cancel: () => {} }) };
 const ANSWER: Forwarded = { redirect: false, code: 0, text: '', body: new Uint8Array(), index: 5 };
 
-describe('requests forwarded to other members', () => {
-  it('requests forwarded to other members ignore responses to requests of an earlier run of this member', async () => {
+describe('request forwarding to the leader', () => {
+  it('ignores responses to forwarded requests of an earlier run of this member', async () => {
     const numbers: number[] = [];
     const ask = (forwarding: Forwarding): Promise<Forwarded> =>
       forwarding.request('b', 1_000, (number) => numbers.push(number));
@@ -34,7 +34,7 @@ describe('requests forwarded to other members', () => {
     earlier.stop();
   });
 
-  it('requests forwarded to other members keep large request numbers on the wire', () => {
+  it('encodes and decodes request numbers above 32 bits', () => {
     const number = 2 ** 40 + 12_345;
     const frame = encodeNumbered(Frame.forwarded, number, encodeForwarded(ANSWER));
     assert.equal(decodeNumbered(frame).number, number);

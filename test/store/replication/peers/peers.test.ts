@@ -76,7 +76,7 @@ beforeEach(() => {
   timers = [];
 });
 
-test('delays commit index updates for a moment and sends only the last one', () => {
+test('delays commit index updates by a few milliseconds and sends only the last one', () => {
   const peers = connected();
   peers.send([news(7)]);
   peers.send([news(8)]);
@@ -92,7 +92,7 @@ test('delays commit index updates for a moment and sends only the last one', () 
   assert.deepEqual(received(), ['append 9']);
 });
 
-test('omits the commit index update when entries are sent, and sends the update before other messages', () => {
+test('sends no separate commit index update with entries, and sends a pending one before other messages', () => {
   const peers = connected();
   peers.send([news(8)]);
   peers.send([entries]);

@@ -114,7 +114,7 @@ function transaction(operation: number, body: Uint8Array): Uint8Array {
   return new Writer().bytes(2, inner).finish();
 }
 
-describe('Router', () => {
+describe('request router', () => {
   beforeEach(() => {
     timers = [];
     fire = [];
@@ -124,7 +124,7 @@ describe('Router', () => {
     duringEvaluation = () => {};
   });
 
-  it('forwards a write of a follower without evaluating it', async () => {
+  it('a follower forwards a write to the leader without decoding it', async () => {
     const member = new Member();
     member.elect({ remoteLeader: 'b' });
     const message = Buffer.from('not even decoded');
@@ -136,7 +136,7 @@ describe('Router', () => {
     );
   });
 
-  it('forwards transactions that write, and evaluates the others on the follower', async () => {
+  it('a follower forwards transactions that write, and evaluates read-only transactions itself', async () => {
     const member = new Member();
     member.elect({ remoteLeader: 'b' });
     const handlers = routed(member);
@@ -149,7 +149,7 @@ describe('Router', () => {
     assert.equal(await send(handlers, RANGE), 'own');
   });
 
-  it('wakes a waiting request at the election of another member, without a timer', async () => {
+  it('a waiting request continues as soon as another member is elected, without a timer', async () => {
     const member = new Member();
     const reply = send(routed(member), PUT);
     await settled();
@@ -159,7 +159,7 @@ describe('Router', () => {
     assert.deepEqual(timers, [REQUEST_TIMEOUT_MS]);
   });
 
-  it('wakes a waiting request when this member is ready to lead, without a timer', async () => {
+  it('a waiting request continues as soon as this member is ready to lead, without a timer', async () => {
     const member = new Member();
     const reply = send(routed(member), PUT);
     await settled();
@@ -170,7 +170,7 @@ describe('Router', () => {
     assert.deepEqual(new Set(timers), new Set([REQUEST_TIMEOUT_MS]));
   });
 
-  it('repeats a request without a pause when leadership changed while it was evaluated', async () => {
+  it('repeats a request at once if the leader changed during its evaluation', async () => {
     const member = new Member();
     const reply = send(routed(member), PUT);
     await settled();
@@ -180,7 +180,7 @@ describe('Router', () => {
     assert.deepEqual(timers, [REQUEST_TIMEOUT_MS]);
   });
 
-  it('pauses before it repeats a request that the leader did not accept', async () => {
+  it('pauses before it repeats a request that the leader has redirected', async () => {
     const member = new Member();
     member.elect({ remoteLeader: 'b' });
     answers.push({ ...ANSWER, redirect: true });
@@ -191,7 +191,7 @@ describe('Router', () => {
     assert.equal(await reply, 'answer');
   });
 
-  it('reports a timeout if this member does not apply the result of the leader in time', async () => {
+  it("reports a timeout if this member does not apply the leader's result in time", async () => {
     const member = new Member();
     member.elect({ remoteLeader: 'b' });
     answers.push({ ...ANSWER, index: member.replica.applied + 1 });
@@ -202,7 +202,7 @@ describe('Router', () => {
     assert.equal(await reply, '14 etcdserver: request timed out');
   });
 
-  it('returns the response of the leader when this member applies it or stops', async () => {
+  it("returns the leader's response when this member has applied its result or stops", async () => {
     for (const stops of [false, true]) {
       const member = new Member();
       member.elect({ remoteLeader: 'b' });
