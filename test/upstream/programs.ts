@@ -263,7 +263,7 @@ spec:
 
 const root = process.getuid?.() === 0 ? false : 'needs root';
 
-describe('common programs', { skip: root }, () => {
+describe('widely used programs', { skip: root }, () => {
   let host: Appliance;
   let directory: string;
 
@@ -295,7 +295,7 @@ describe('common programs', { skip: root }, () => {
       timeoutMs: 60_000,
     });
 
-  test('keeps the rows of a PostgreSQL StatefulSet over restarts and a power cut of its host', {
+  test('keeps the rows of a PostgreSQL StatefulSet over pod restarts and a power cut of its host', {
     timeout: 600_000,
   }, async () => {
     await apply(POSTGRES);
@@ -317,7 +317,7 @@ describe('common programs', { skip: root }, () => {
     );
   });
 
-  test('reaches Redis by its service name', { timeout: 300_000 }, async () => {
+  test('a client pod connects to Redis by its service name', { timeout: 300_000 }, async () => {
     await apply(REDIS);
     await rolledOut('deployment/redis');
     const requested = ['exec', 'postgres-0', '--', 'redis-cli', '-h', 'redis.default.svc'];
@@ -329,7 +329,7 @@ describe('common programs', { skip: root }, () => {
     console.log((await host.must(bench, { timeoutMs: 120_000 })).split('\r').at(-1)?.trim());
   });
 
-  test('lets Prometheus discover and scrape API server, kubelet, cAdvisor and node-exporter', {
+  test('Prometheus discovers and scrapes the API server, kubelet, cAdvisor and node-exporter', {
     timeout: 300_000,
   }, async () => {
     await apply(prometheusOf((await host.must(['get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}'])).trim()));
@@ -361,7 +361,7 @@ describe('common programs', { skip: root }, () => {
       await eventually(expression, 30_000, async () => ((await query(expression)).length > 0 ? true : undefined));
   });
 
-  test('scales up and down with the load after kubectl autoscale', { timeout: 600_000 }, async () => {
+  test('kubectl autoscale scales a Deployment up and down with its load', { timeout: 600_000 }, async () => {
     await apply(BUSY);
     await rolledOut('deployment/busy');
     await host.must(['autoscale', 'deployment', 'busy', '--min=1', '--max=3', '--cpu-percent=80']);

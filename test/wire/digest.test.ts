@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { contentDigest, sha256Base64, sha256Base64url, sha256Hex } from '../../src/wire/digest.ts';
 import { generator } from '../support/random.ts';
 
-test('hashes random texts and bytes as a stream of single bytes does', () => {
+test('the one-shot hash of random texts and bytes equals the hash of a byte stream', () => {
   const random = generator(3);
   for (let run = 0; run < 300; run++) {
     const bytes = Uint8Array.from({ length: Math.floor(random() * 200) }, () => Math.floor(random() * 256));

@@ -204,14 +204,14 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     assert.match(await talk(open(), [Buffer.from(request)], 5_000, answer), answer, name);
   };
 
-  it('listeners survive invalid requests from clients without a certificate, with a valid one, and with one of another authority', async () => {
+  it('listeners survive invalid requests from clients with no, a valid or a foreign certificate', async () => {
     for (const target of targets) {
       await Promise.all(CASES.map((pieces, i) => talk(target.open([undefined, admin, impostor][i % 3]), pieces, 150)));
       await isFine(target);
     }
   });
 
-  it('hostile clients of listeners survive clients that disconnect at any moment', async () => {
+  it('listeners survive clients that disconnect at any moment', async () => {
     for (const target of targets) {
       for (let round = 0; round < 3; round += 1)
         await Promise.all(
@@ -231,7 +231,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('hostile clients of listeners survive damaged requests', async () => {
+  it('listeners survive requests with random damage', async () => {
     for (const target of targets) {
       for (let round = 0; round < 2; round += 1)
         await Promise.all(
@@ -245,7 +245,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('hostile clients of listeners disconnect a TLS client that renegotiates repeatedly', async () => {
+  it('listeners disconnect a TLS client that renegotiates repeatedly', async () => {
     for (const target of targets.filter(({ name }) => name !== 'agent')) {
       const socket = target.open(admin) as TLSSocket;
       socket.on('error', () => {});
@@ -267,7 +267,7 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     }
   });
 
-  it('the kubelet denies a request if the review is invalid', async () => {
+  it('the kubelet denies a request if the token review returns an invalid response', async () => {
     const [kubelet] = targets;
     assert.ok(kubelet !== undefined);
     const request = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { indexPage, safePath, uniquePaths } from '../../../src/support-bundle/core/index.ts';
 
-test('escapes all names and reasons in the page and encodes links', () => {
+test('the index page escapes names and reasons as HTML and encodes links', () => {
   const evil = '"><script>alert(1)</script>';
   const page = indexPage({
     ...{ host: evil, version: '1', time: 't', since: 's', knownSecrets: 3 },
@@ -15,7 +15,7 @@ test('escapes all names and reasons in the page and encodes links', () => {
   assert.match(page, /default-src 'none'/);
 });
 
-test('any name becomes a relative path without parent directories in the support bundle', () => {
+test('converts any name to a relative path without parent directories in the support bundle', () => {
   for (const name of [
     '../../etc/passwd',
     '/abs',
@@ -35,7 +35,7 @@ test('any name becomes a relative path without parent directories in the support
   }
 });
 
-test('gives different files different paths, also on file systems that ignore case', () => {
+test('gives files of a support bundle different paths, also on file systems that ignore case', () => {
   const unique = uniquePaths();
   assert.deepEqual(['a/x.yaml', 'a/X.yaml', 'a/x.yaml', 'y', 'y'].map(unique), [
     ...['a/x.yaml', 'a/X~2.yaml', 'a/x~3.yaml', 'y', 'y~2'],

@@ -55,7 +55,7 @@ for (const [what, text] of LINES)
     assert.ok(result.includes(REMOVED), result);
   });
 
-test('redaction removes tokens by their form', () => {
+test('redaction removes tokens that are recognizable by their format', () => {
   for (const token of [
     'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl',
     'sha256~abcdefghijklmnopqrstuvwxyz0123456789',
@@ -69,7 +69,7 @@ test('redaction removes tokens by their form', () => {
     assert.ok(!line(`found ${token} here`).includes(token.slice(-12)), token);
 });
 
-test('removes a private key that extends over lines with prefixes, and continues after it', () => {
+test('removes a private key that spans several log lines with prefixes, and keeps the lines after it', () => {
   const redact = logRedactor(none);
   const lines = [
     'Jan 1 host x[1]: -----BEGIN PRIVATE KEY-----',
@@ -83,7 +83,7 @@ test('removes a private key that extends over lines with prefixes, and continues
   assert.equal(lines.at(-1), 'Jan 1 host x[1]: listening on port 80');
 });
 
-test('redaction keeps text that is no secret', () => {
+test('redaction keeps text that contains no secret', () => {
   for (const text of [
     'pod evicted namespace=default name=web-1',
     'secretName: tls',
@@ -97,13 +97,13 @@ test('redaction keeps text that is no secret', () => {
     assert.equal(line(text), text);
 });
 
-test('redaction keeps names and removes values of environment files', () => {
+test('redaction of environment files keeps variable names and removes values', () => {
   const redact = environmentRedactor(none);
   const text = ['# comment', 'LOGLEVEL=2', `export TOKEN="${SECRET}\\`, `${SECRET}"`, ''].map(redact);
   assert.deepEqual(text, ['# comment', `LOGLEVEL=${REMOVED}`, `export TOKEN=${REMOVED}`, REMOVED, '']);
 });
 
-test('removes secrets of objects by their fields and keeps references', () => {
+test('removes secret values of objects by field name, and keeps references to secrets', () => {
   const redacted = redactObject(
     {
       kind: 'List',
@@ -141,12 +141,12 @@ test('removes secrets of objects by their fields and keeps references', () => {
   assert.equal(text.split('"kept"').length, 4, text);
 });
 
-test('removes values of items of a list of Secrets, which have no kind', () => {
+test('removes the values of Secrets in a list, whose items have no kind', () => {
   const text = JSON.stringify(redactObject({ kind: 'SecretList', items: [{ data: { x: SECRET } }] }, none));
   assert.ok(!text.includes(SECRET), text);
 });
 
-test('redacts deeply nested values, and treats field names of prototypes as plain data', () => {
+test('redacts deeply nested values, and field names such as __proto__ change no prototype', () => {
   let deep: unknown = SECRET;
   for (let depth = 0; depth < 5000; depth += 1) deep = { a: deep };
   assert.ok(!JSON.stringify(redactObject(deep, none)).includes(SECRET));
@@ -154,7 +154,7 @@ test('redacts deeply nested values, and treats field names of prototypes as plai
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);
 });
 
-test('finds secrets in documents, but not ordinary variables', () => {
+test('collects secret values from configuration objects, but not values of ordinary variables', () => {
   const found = secretsIn({
     users: [{ user: { token: 't0ken-value' } }],
     secret: { value: 'inner-value', secretName: 'x' },
@@ -177,7 +177,7 @@ function random(seed: number): () => number {
   };
 }
 
-test('removes known values in every encoding at every place of random texts', () => {
+test('removes known secret values in every encoding and at every position of random texts', () => {
   const next = random(7);
   const alphabet = 'abcXYZ019+/=&" %\\é~-_.';
   const word = (length: number): string =>
@@ -206,7 +206,7 @@ test('removes known values in every encoding at every place of random texts', ()
   }
 });
 
-test('removes the lines of known multi-line values, but not those of certificates', () => {
+test('removes single lines of known private keys, but not lines of certificates', () => {
   const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
   const certificate = 'MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQsw';
   const known = createKnownValues([
@@ -216,7 +216,7 @@ test('removes the lines of known multi-line values, but not those of certificate
   assert.equal(known.remove(certificate), certificate);
 });
 
-test('redaction handles many values and long lines in linear time', () => {
+test('redaction of many values and long lines takes linear time', () => {
   const values = Array.from({ length: 20_000 }, (_, index) => `value-number-${index}-of-many`);
   const known = createKnownValues(values);
   const text = `${'abcdefgh'.repeat(50_000)}${values[19_999]}${'a.b-c_d:'.repeat(50_000)}`;
@@ -227,13 +227,13 @@ test('redaction handles many values and long lines in linear time', () => {
   assert.ok(performance.now() - began < 5000);
 });
 
-test('removes variables of units that continue on the next lines', () => {
+test('removes environment variables of systemd units that continue on the next lines', () => {
   const redact = logRedactor(none);
   const lines = ['Environment="A=x" \\', `  "B=${SECRET}" \\`, `  "C=${SECRET}"`, 'ExecStart=/bin/true'].map(redact);
   assert.deepEqual(lines, [`Environment=${REMOVED}`, REMOVED, REMOVED, 'ExecStart=/bin/true']);
 });
 
-test('redaction removes the end of a private key at the beginning of a text that was cut', () => {
+test('redaction removes the end of a private key at the beginning of a truncated text', () => {
   const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
   const redact = logRedactor(none, true);
   assert.deepEqual([`Jan 1 x: ${body}`, body, 'pod started', `digest ${body}`].map(redact), [

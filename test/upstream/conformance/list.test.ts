@@ -13,14 +13,14 @@ got 2</failure></testcase>
 <testcase name="[ReportAfterSuite] Kubernetes e2e suite report" status="passed"></testcase>
 </testsuite>`;
 
-test('reads the cases of a report without those that were skipped', () => {
+test('reads the cases of a test report and omits skipped cases', () => {
   assert.deepEqual(readReport(REPORT), [
     { name: '[sig-a] reads "a & b" [Conformance]', failure: undefined },
     { name: '[sig-b] fails [Disruptive] [Conformance]', failure: 'expected 1\ngot 2' },
   ]);
 });
 
-test('reports a skipped case of the list as not run', () => {
+test('reports a listed conformance case that was skipped as not run', () => {
   const list = [
     '[sig-a] reads "a & b" [Conformance]',
     '[sig-a] wants two nodes [Conformance]',
@@ -29,7 +29,7 @@ test('reports a skipped case of the list as not run', () => {
   assert.deepEqual(judge(list, readReport(REPORT)), { passed: [list[0]], notRun: [list[1]], failed: [list[2]] });
 });
 
-test('counts a case as failed that failed in one of two runs', () => {
+test('counts a conformance case as failed if it failed in one of two runs', () => {
   const outcomes = [
     { name: 'case', failure: 'late' },
     { name: 'case', failure: undefined },
@@ -37,13 +37,13 @@ test('counts a case as failed that failed in one of two runs', () => {
   assert.deepEqual(judge(['case'], outcomes), { passed: [], failed: ['case'], notRun: [] });
 });
 
-test('selects the cases of the groups without the skipped ones', () => {
+test('selects conformance cases by the focus and skip expressions', () => {
   const list = ['[sig-a] one [Conformance]', '[sig-a] two [Serial] [Conformance]', '[sig-b] three [Conformance]'];
   assert.deepEqual(expectedCases(list, ['\\[Conformance\\]'], ''), list);
   assert.deepEqual(expectedCases(list, ['\\[sig-a\\]'], '\\[Serial\\]'), [list[0]]);
 });
 
-test('reads names that the list wraps over lines', async () => {
+test('reads conformance case names that span several lines of the list', async () => {
   const sources = await mkdtemp(join(tmpdir(), 'he-list-'));
   try {
     const directory = join(sources, 'test/conformance/testdata');

@@ -14,7 +14,7 @@ import { serveLayout, writeLayout } from './registry.ts';
 
 const run = promisify(execFile);
 
-test('serves the images of the suite to nodes', {
+test('a local registry serves the images of the conformance suite to nodes', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
 }, async () => {
   const scratch = await mkdtemp(join(tmpdir(), 'he-registry-'));

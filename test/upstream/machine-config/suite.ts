@@ -204,14 +204,14 @@ test('TestRunShared: config drift', CASE, async (context) => {
         await cluster.write(path, text);
         await recovered();
       });
-    await context.test('a force file restores the content of a drifted file', async () => {
+    await context.test('the file machine-config-daemon-force restores the content of a drifted file', async () => {
       await cluster.write('/etc/etc-file', 'not-the-data');
       await degradedBy('/etc/etc-file');
       await cluster.write('/run/machine-config-daemon-force', '');
       await recovered();
       assert.equal(await cluster.read('/etc/etc-file'), DRIFTED['/etc/etc-file']);
     });
-    await context.test('the reason follows the newest drift', async () => {
+    await context.test('the reason of NodeDegraded names the file that drifted last', async () => {
       await cluster.write(second, 'incorrect data 2');
       await degradedBy(second);
       await cluster.write('/etc/etc-file', 'not-the-data');
@@ -346,7 +346,7 @@ test('TestIgn33Kargs', CASE, async () => {
   }
 });
 
-test('rejects requests of pods to the machine config server', CASE, async () => {
+test('pods of the pod network cannot connect to the machine config server', CASE, async () => {
   const ask = (port: number): string =>
     `nc -w 5 10.88.0.1 ${port} </dev/null >/dev/null 2>&1 && echo ${port} open || echo ${port} closed; `;
   assert.equal(await cluster.inPod('asks', ask(8443) + ask(22623)), '8443 open\n22623 closed\n');
@@ -359,7 +359,7 @@ const refused: readonly (readonly [name: string, config: object, reason: RegExp]
   ['bomb', { storage: { files: [gzippedBomb()] } }, /files\[0\]\.contents/],
 ];
 for (const [name, config, reason] of refused)
-  test(`${name} degrades the pool, which recovers when it is removed`, CASE, async () => {
+  test(`an invalid config (${name}) degrades the pool until the config is removed`, CASE, async () => {
     await cluster.fragment(`bad-${name}`, 'worker', config);
     await eventually('RenderDegraded', WAIT_MS, async () => {
       const { status } = await cluster.pool('worker');
@@ -374,7 +374,7 @@ function gzippedBomb(): object {
   return gzipped('/etc/bomb', '\0'.repeat(200 * 1024 * 1024));
 }
 
-test('rejects a data URL of 100 MB and files that no config may change', CASE, async () => {
+test('rejects a data URL of 100 MB and files that a MachineConfig must not change', CASE, async () => {
   const large = `data:,${'x'.repeat(100 * 1024 * 1024)}`;
   const refusedLarge = cluster.fragment('bad-large', 'worker', {
     storage: { files: [{ path: '/etc/large', contents: { source: large } }] },
@@ -403,7 +403,7 @@ test('rejects a file below a directory that is a symbolic link, before it writes
 
 const GROUP_MAP = ['-n', 'openshift-node', 'configmap', 'node-config-compute'];
 
-test('converts a node group to a KubeletConfig of a pool with its workers', CASE, async () => {
+test('converts the kubelet arguments of a node group to a KubeletConfig of its pool', CASE, async () => {
   const text = "apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {max-pods: ['77']}\n";
   const patch = JSON.stringify({ data: { 'node-config.yaml': text } });
   await eventually('a group that pools apply', WAIT_MS, async () =>

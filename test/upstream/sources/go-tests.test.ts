@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readTestOutput } from './go-tests.ts';
 
-test('counts Go tests without subtests, and failures by name', () => {
+test('counts Go tests without their subtests, and lists failures by name', () => {
   const output = [
     '=== RUN   TestOne',
     '--- PASS: TestOne (0.00s)',
@@ -18,7 +18,7 @@ test('counts Go tests without subtests, and failures by name', () => {
   assert.deepEqual(readTestOutput(output.join('\n')), { passed: 2, skipped: 1, failed: ['TestTable/b'] });
 });
 
-test('counts the specs of a suite in place of its test', () => {
+test('counts the specs of a Ginkgo suite instead of the Go test that runs it', () => {
   const output = [
     '=== RUN   TestWebhook',
     'Running Suite: Webhook Suite - /src',

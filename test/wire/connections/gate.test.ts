@@ -89,8 +89,8 @@ function simulate(limits: Partial<GateLimits> = {}) {
   return { turns, gate, open, greet };
 }
 
-describe('addresses', () => {
-  it('addresses share one account per IPv4 address, also in IPv6 form, and per /64', () => {
+describe('client addresses', () => {
+  it('connections of one IPv4 address or one IPv6 /64 network share the same limits', () => {
     assert.equal(peerNetwork('::ffff:10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('10.1.2.3'), '10.1.2.3');
     assert.equal(peerNetwork('2001:db8:1:2:a:b:c:d'), peerNetwork('2001:db8:1:2::1'));
@@ -100,8 +100,8 @@ describe('addresses', () => {
   });
 });
 
-describe('handshakes', () => {
-  it('handshakes start a few at a time, round-robin over the addresses', () => {
+describe('TLS handshakes', () => {
+  it('starts at most three TLS handshakes at once, round-robin over client addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 100 });
     const flood = Array.from({ length: 50 }, () => open('10.0.0.1'));
     const other = open('10.0.0.2');
@@ -110,7 +110,7 @@ describe('handshakes', () => {
     assert.equal(other.begunMs, 1);
   });
 
-  it('handshakes are delayed, not refused, for an address without credits, and not for other addresses', () => {
+  it('delays TLS handshakes of an address that has used up its credits, but not those of other addresses', () => {
     const { turns, open } = simulate({ unauthenticated: 10_000 });
     const flood = Array.from({ length: 1000 }, () => open('10.0.0.1'));
     turns.pass(1000);
@@ -123,7 +123,7 @@ describe('handshakes', () => {
     assert.ok(flood.every(({ begunMs, closed }) => begunMs !== undefined && closed === ''));
   });
 
-  it('handshakes cost the address nothing if the client authenticates', () => {
+  it('a TLS handshake uses no credits of its address if the client authenticates', () => {
     const { turns, open } = simulate({ authenticated: 10_000 });
     for (let client = 0; client < 500; client += 1) {
       const { connection } = open('10.0.0.1');
@@ -135,7 +135,7 @@ describe('handshakes', () => {
     assert.notEqual(next.begunMs, undefined);
   });
 
-  it('handshakes remove the account of an address when its credits are refilled', () => {
+  it('forgets a client address when its handshake credits are refilled', () => {
     const { turns, gate, open } = simulate();
     for (let address = 0; address < 6000; address += 1)
       open(`10.0.${address >> 8}.${address & 255}`).connection.ended();
@@ -144,7 +144,7 @@ describe('handshakes', () => {
     assert.equal(gate.counts.addresses, 0);
   });
 
-  it('handshakes are closed at the time-out, whether started or not', () => {
+  it('closes a connection at the handshake time-out, even if its handshake has not started', () => {
     const { turns, open } = simulate({ unauthenticated: 200 });
     const flood = Array.from({ length: 150 }, () => open('10.0.0.1'));
     turns.pass(12_000);
@@ -152,8 +152,8 @@ describe('handshakes', () => {
   });
 });
 
-describe('full port', () => {
-  it('closes the oldest idle unauthenticated connection of the address with the most of them', () => {
+describe('connection limit of a port', () => {
+  it('at the limit, closes the oldest idle unauthenticated connection of the address with the most such connections', () => {
     const { gate, greet, open, turns } = simulate({ unauthenticated: 1 });
     const one = greet('10.0.0.2');
     const [oldest, idle, ...rest] = [greet('10.0.0.1'), greet('10.0.0.1'), greet('10.0.0.1')];
@@ -168,13 +168,13 @@ describe('full port', () => {
     assert.equal(gate.counts.unauthenticated, 4);
   });
 
-  it('limits the number of connections that wait for their handshake', () => {
+  it('limits the number of connections that wait for their TLS handshake', () => {
     const { gate, open } = simulate();
     for (let client = 0; client < 1000; client += 1) open('10.0.0.1');
     assert.equal(gate.counts.queued, 512);
   });
 
-  it('a full port closes connections of a busy address that have not authenticated within some seconds', () => {
+  it('at the limit, closes connections that have not authenticated within some seconds', () => {
     const { turns, gate, greet } = simulate({ authenticated: 100 });
     const crowd = Array.from({ length: 16 }, () => greet('10.0.0.1'));
     turns.pass(3_000);
@@ -185,7 +185,7 @@ describe('full port', () => {
     assert.equal(gate.counts.authenticated, 8);
   });
 
-  it('serves simultaneous clients of one address as places become free', () => {
+  it('serves hundreds of simultaneous clients of one address as connections become free', () => {
     const { turns, gate, open } = simulate({ authenticated: 1_000 });
     const clients = Array.from({ length: 300 }, () => open('10.0.0.1'));
     for (let round = 0; round < 400 && clients.some(({ begunMs }) => begunMs === undefined); round += 1) {
@@ -201,7 +201,7 @@ describe('full port', () => {
     assert.equal(gate.counts.authenticated >= 296, true);
   });
 
-  it('closes a connection in favour of a waiting one only after it was idle for long', () => {
+  it('closes a connection for a waiting client only after the connection was idle for a second', () => {
     const { turns, greet, open } = simulate({ unauthenticated: 1 });
     const idle = Array.from({ length: 4 }, () => greet('10.0.0.1'));
     const next = open('10.0.0.1');
@@ -212,7 +212,7 @@ describe('full port', () => {
     assert.equal(idle.filter(({ closed }) => closed === 'too many connections').length, 1);
   });
 
-  it('closes an idle client with a token for another one, but not busy clients or clients with certificates', () => {
+  it('at the limit, closes an idle connection with a token, but no busy one and none with a certificate', () => {
     const { greet } = simulate();
     const node = greet('10.0.0.1', 'certificate');
     const clients = ['token', 'token', 'token'].map(() => greet('10.0.0.1', 'token'));
@@ -224,7 +224,7 @@ describe('full port', () => {
     assert.equal(busy?.closed, '');
   });
 
-  it('closes a busy client with a token for one with a certificate, never the reverse', () => {
+  it('at the limit, closes a busy connection with a token for a client with a certificate, never the reverse', () => {
     const { greet } = simulate();
     const clients = [1, 2, 3, 4].map(() => greet('10.0.0.1', 'token'));
     for (const each of clients) each.busy = true;
@@ -236,7 +236,7 @@ describe('full port', () => {
 });
 
 describe('idle connections', () => {
-  it('idle connections are closed sooner without an identity, and never during a request', () => {
+  it('closes idle connections, earlier without an identity, and never during a request', () => {
     const { turns, greet } = simulate();
     const newClient = greet('10.0.0.1');
     const client = greet('10.0.0.2', 'token');
@@ -253,7 +253,7 @@ describe('idle connections', () => {
     assert.equal(watch.closed, '');
   });
 
-  it('idle connections stay open if there is no limit', () => {
+  it('keeps idle connections open if no idle time limit is set', () => {
     const { turns, greet } = simulate({ idleMs: 0 });
     const client = greet('10.0.0.1', 'certificate');
     turns.pass(1_000_000);
@@ -261,8 +261,8 @@ describe('idle connections', () => {
   });
 });
 
-describe('bytes without an identity', () => {
-  it('bytes without an identity are limited before the first request and after each request', () => {
+describe('bytes from unauthenticated clients', () => {
+  it('limits bytes of an unauthenticated client before its first request and after each request', () => {
     const { turns, greet } = simulate();
     const client = greet('10.0.0.1');
     client.bytes = 150_000;
@@ -276,7 +276,7 @@ describe('bytes without an identity', () => {
     assert.equal(client.closed, 'too many bytes');
   });
 
-  it('bytes without an identity may include a body while the token is reviewed, and are not counted with an identity', () => {
+  it('accepts a request body while the token is being reviewed, and does not count bytes of authenticated clients', () => {
     const { turns, greet } = simulate();
     const pending = greet('10.0.0.1');
     pending.busy = true;

@@ -21,7 +21,7 @@ import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 
 const options = { clock, log };
 
-test('applies a repeated window setting only once, whatever the number of streams', async () => {
+test('applies the initial window size of repeated SETTINGS frames once, regardless of the number of streams', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'client-'));
   const path = join(directory, 's.sock');
   const listener = createRpcListener({ host: '', port: 0, path, log });
@@ -60,7 +60,7 @@ test('applies a repeated window setting only once, whatever the number of stream
   await rm(directory, { recursive: true });
 });
 
-test('truncates the content of a registration in its rejection', async () => {
+test('truncates the error message that quotes a long plug-in registration', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'client-'));
   const path = join(directory, 's.sock');
   const served = await createPluginSockets(options).serveRegistration(path, ({ endpoint }) => {
@@ -80,7 +80,7 @@ test('truncates the content of a registration in its rejection', async () => {
   await rm(directory, { recursive: true });
 });
 
-test('fails only the exec whose runtime sends an invalid status', async () => {
+test('an invalid status from a container runtime fails only the exec that received it', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'v4.channel.k8s.io' });
   await once(server, 'listening');
   const address = server.address();
@@ -106,7 +106,7 @@ test('fails only the exec whose runtime sends an invalid status', async () => {
   server.close();
 });
 
-test('fails only the exec whose runtime sends a broken frame or an oversized message', async () => {
+test('a broken frame or an oversized message of a container runtime fails only the exec that received it', async () => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'v4.channel.k8s.io' });
   await once(server, 'listening');
   const address = server.address();

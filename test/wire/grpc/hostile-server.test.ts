@@ -51,7 +51,7 @@ async function flood(socket: Socket, bytes: Buffer, most: number): Promise<numbe
   return written;
 }
 
-test('closes the connection after floods of pings, settings, GOAWAY, empty DATA or endless headers', async () => {
+test('closes the connection to a server that sends floods of PING, SETTINGS, GOAWAY or DATA frames or endless headers', async () => {
   const ping = frame(FrameType.ping, 0, 0, Buffer.alloc(8));
   const goodbye = goAwayFrame(0x7fff_ffff, 0, 'x');
   const floods: Readonly<Record<string, (id: number) => readonly [first: Buffer, again: Buffer]>> = {
@@ -84,7 +84,7 @@ test('closes the connection after floods of pings, settings, GOAWAY, empty DATA 
   }
 });
 
-test('does not accumulate replies that the server does not read', async () => {
+test('limits the queued replies to a server that does not read', async () => {
   const pings = Buffer.concat(Array.from({ length: 30_000 }, () => frame(FrameType.ping, 0, 0, Buffer.alloc(8))));
   const peer = await hostilePeer({
     onRequest: ({ socket }) => {
@@ -96,7 +96,7 @@ test('does not accumulate replies that the server does not read', async () => {
   await peer.close();
 });
 
-test('keeps few connections to a server that closes each and ends none, and closes all with the client', async () => {
+test('limits the connections to a server that sends GOAWAY without ending calls, and closes all with the client', async () => {
   const peer = await hostilePeer({
     onRequest: ({ socket, id }) => socket.write(Buffer.concat([goAwayFrame(id, 0, 'bye'), head(id)])),
   });
@@ -120,7 +120,7 @@ test('keeps few connections to a server that closes each and ends none, and clos
   await peer.close();
 });
 
-test('limits retries to a server that refuses every call before processing it', async () => {
+test('limits retries to a server that rejects every call before processing it', async () => {
   let connections = 0;
   const peer = await hostilePeer({
     onRequest: ({ socket, connection }) => {
@@ -134,7 +134,7 @@ test('limits retries to a server that refuses every call before processing it', 
   await peer.close();
 });
 
-test('leaves no stream open if the server responds before it has read the request', async () => {
+test('resets the stream of a call that the server answers before it has read the request', async () => {
   const peer = await hostilePeer({
     greet: (socket) => socket.write(settingsFrame([[4, 0]])),
     onRequest: ({ socket, id }) => socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')])),
@@ -167,7 +167,7 @@ test('leaves no stream open if the server responds before it has read the reques
   await limited.close();
 });
 
-test('rejects invalid statuses, long messages, several responses, lengths of 4 GB and compression', async () => {
+test('rejects gRPC responses with an invalid status, several messages, compression or a length of 4 GB', async () => {
   const long = '%'.repeat(20_000) + '%41'.repeat(5_000);
   const big = Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1]);
   const cases: ReadonlyArray<readonly [(id: number) => Buffer, RegExp, number | undefined]> = [
@@ -205,7 +205,7 @@ test('rejects invalid statuses, long messages, several responses, lengths of 4 G
   }
 });
 
-test('fails within the time limit for silent servers, half-closed connections and paths that are not sockets', async () => {
+test('a call fails within its time limit for a silent server, a half-closed connection or a path that is not a socket', async () => {
   const silent = await hostilePeer({ greet: () => {} });
   const closing = await hostilePeer({ greet: (socket) => socket.end() });
   await Promise.all([silent, closing].map(({ path }) => assert.rejects(ask(path, 600), /unavailable|in time/)));
@@ -228,7 +228,7 @@ test('fails within the time limit for silent servers, half-closed connections an
   await closing.close();
 });
 
-test('uses no more memory than the message size for messages in single bytes', () => {
+test('a message received byte by byte uses no more memory than its size', () => {
   const bytes = 2 << 20;
   const reader = new MessageReader(4 << 20);
   const whole = prefixed(Buffer.alloc(bytes, 7));
@@ -246,7 +246,7 @@ test('uses no more memory than the message size for messages in single bytes', (
   assert.ok(kept < 64 << 20, `${kept >> 20} MB are kept for ${bytes >> 20} MB`);
 });
 
-test('rejects messages with millions of fields without blocking the event loop', async () => {
+test('rejects protobuf messages with millions of fields without blocking the event loop', async () => {
   const many = (field: number, inner: Buffer): Buffer => {
     const one = new Writer(16).message(field, inner).finish();
     return Buffer.alloc(Math.floor((4 << 20) / one.length - 100) * one.length, one);
@@ -299,7 +299,7 @@ test('rejects messages with millions of fields without blocking the event loop',
   await listed.close();
 });
 
-test('a gRPC client treats every damaged response as an error or a response', async () => {
+test('a damaged gRPC response leads to an error or a valid response, never to an exception', async () => {
   const next = generator(20_2611);
   const below = (most: number): number => Math.floor(next() * most);
   const valid = Buffer.concat([
@@ -360,7 +360,7 @@ test('a gRPC client treats every damaged response as an error or a response', as
   await peer.close();
 });
 
-test('returns to a first endpoint that accepted an earlier connection without serving it', async () => {
+test('returns to the first endpoint after its earlier connections were accepted but not served', async () => {
   let connections = 0;
   const first = await hostilePeer({
     greet: (socket) => {

@@ -56,7 +56,7 @@ function live(port: number, answers: boolean, forMs: number): Promise<number> {
   });
 }
 
-test('disconnects a client that does not answer pings and keeps one that does', async () => {
+test('disconnects a client that does not answer pings, and keeps a client that answers', async () => {
   const served = listener({ keepAlive: { intervalMs: 200, timeoutMs: 100 } });
   const { port } = await served.listen(service);
   try {
@@ -68,7 +68,7 @@ test('disconnects a client that does not answer pings and keeps one that does', 
   }
 });
 
-test('keeps a client that answers pings if the time limit is as long as several intervals', async () => {
+test('keeps a client that answers pings even if the ping timeout spans several ping intervals', async () => {
   const cases = [
     { intervalMs: 100, timeoutMs: 100 },
     { intervalMs: 100, timeoutMs: 300 },
@@ -85,7 +85,7 @@ test('keeps a client that answers pings if the time limit is as long as several 
   await Promise.all(lives);
 });
 
-test('a gRPC listener rejects paths and hosts that are not configured', async () => {
+test('a listener for HTTP only rejects gRPC connections and paths that are not configured', async () => {
   const served = listener({ grpc: false, httpPaths: new Set(['/metrics']) });
   const { port } = await served.listen(service);
   try {
@@ -123,7 +123,7 @@ function ask2(
   });
 }
 
-test('serves plain requests over HTTP/2 with bodies of any length and the rules of HTTP/1.1', async () => {
+test('serves HTTP requests over HTTP/2 with bodies of any length and the same rules as over HTTP/1.1', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const requested = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ test('serves plain requests over HTTP/2 with bodies of any length and the rules 
   }
 });
 
-test('a gRPC listener serves one port with and without TLS', async () => {
+test('serves connections with and without TLS on one port', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const served = listener({ tls: server, alsoInTheClear: true });
@@ -194,7 +194,7 @@ test('a gRPC listener serves one port with and without TLS', async () => {
   }
 });
 
-test('logs the first, tenth and hundredth rejection of a client', async () => {
+test('logs only the first, tenth and hundredth rejected connection of a client', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   const output: unknown[] = [];
@@ -220,7 +220,7 @@ test('logs the first, tenth and hundredth rejection of a client', async () => {
   }
 });
 
-test('increases the retry pause after a rejected certificate', async () => {
+test('the client increases its retry pause after the server rejects its certificate', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { server, ca } = await makeCertificates(directory);
   let connections = 0;
@@ -248,7 +248,7 @@ test('increases the retry pause after a rejected certificate', async () => {
   }
 });
 
-test('a gRPC listener uses all of several addresses or none', async () => {
+test('opens either all configured listen addresses or none', async () => {
   const blocker = createServer();
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
   const used = (blocker.address() as { port: number }).port;
@@ -275,7 +275,7 @@ test('a gRPC listener uses all of several addresses or none', async () => {
   }
 });
 
-test('handles certificates that change with every connection, and clients that leave before the handshake', async () => {
+test('accepts TLS clients while certificates change with every connection and other clients disconnect early', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'listener-'));
   const { ca, server, client } = await makeCertificates(directory);
   // A new object each time causes a new TLS context for each handshake.
@@ -313,7 +313,7 @@ test('handles certificates that change with every connection, and clients that l
   }
 });
 
-test('connects to a socket by absolute path, and by a name in the working directory as etcd’s unix://localhost:2380', async () => {
+test('connects to a Unix socket by absolute path and by relative name, such as unix://localhost:2380 of etcd', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-unix-'));
   const before = process.cwd();
   process.chdir(directory);
@@ -338,7 +338,7 @@ test('connects to a socket by absolute path, and by a name in the working direct
   }
 });
 
-test('uses TLS on a unixs socket and verifies the name without a trailing port, or localhost', async () => {
+test('uses TLS on a unixs socket, and verifies the socket name without its port, or localhost', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-unixs-'));
   const certificates = await makeCertificates(directory);
   const before = process.cwd();
@@ -371,7 +371,7 @@ test('uses TLS on a unixs socket and verifies the name without a trailing port, 
   }
 });
 
-test('times out an incomplete HTTP/1.1 header', async () => {
+test('closes an HTTP/1.1 connection whose request header is not complete in time', async () => {
   const served = listener({ limits: { authenticated: 2 } });
   const { port } = await served.listen(service);
   try {
@@ -390,7 +390,7 @@ test('times out an incomplete HTTP/1.1 header', async () => {
   }
 });
 
-test('evicts an idle client instead of a busy one when the connections are exhausted', async () => {
+test('at the connection limit, closes the connection of an idle client instead of a busy one', async () => {
   const stuck: RpcService = { ...service, http: () => new Promise(() => {}) };
   const served = listener({ limits: { authenticated: 2 } });
   const { port } = await served.listen(stuck);

@@ -127,7 +127,7 @@ function call(
   });
 }
 
-describe("interoperates with Node's HTTP/2", () => {
+describe('interoperability with node:http2', () => {
   let listener: RpcListener;
   let port = 0;
   let session: ClientHttp2Session;
@@ -141,7 +141,7 @@ describe("interoperates with Node's HTTP/2", () => {
     await listener.close(100);
   });
 
-  it('an HTTP/2 server serves concurrent unary calls of every size', async () => {
+  it('serves concurrent unary calls with messages of every size to a node:http2 client', async () => {
     const sizes = [0, 1, 100, 16_378, 16_379, 16_384, 70_000, 1_900_000];
     const answers = await Promise.all(sizes.map((size) => call(session, '/echo', [Buffer.alloc(size, 'x')])));
     assert.deepEqual(
@@ -154,7 +154,7 @@ describe("interoperates with Node's HTTP/2", () => {
     assert.ok(many.every((a, i) => a.messages[0]?.toString() === `${i}`));
   });
 
-  it('reads no more than the window of a paused stream, and continues in order', async () => {
+  it('reads no more than the window of a paused stream, and then continues in order', async () => {
     started = Promise.withResolvers();
     const size = 10_000;
     const numbers = Array.from({ length: 1_200 }, (_, i) => i);
@@ -180,7 +180,7 @@ describe("interoperates with Node's HTTP/2", () => {
     other.close();
   });
 
-  it('sends responses in pieces completely and in order, whatever the windows', async () => {
+  it('sends responses completely and in order for any window size', async () => {
     const sizes = [0, 1, 16_379, 300_000, 3_000_000, 20, 1_000_000];
     const length = (size: number): Buffer => {
       const requested = Buffer.alloc(4);
@@ -199,14 +199,14 @@ describe("interoperates with Node's HTTP/2", () => {
     });
   });
 
-  it('an HTTP/2 server serves bidirectional streams', async () => {
+  it('serves bidirectional streams to a node:http2 client', async () => {
     const messages = Array.from({ length: 200 }, (_, i) => Buffer.alloc(i * 37, i));
     const answer = await call(session, '/chat', messages);
     assert.equal(answer.status, '0');
     assert.deepEqual(answer.messages, messages);
   });
 
-  it('decodes headers from an encoder with Huffman codes and a dynamic table', async () => {
+  it('decodes headers of an encoder that uses Huffman codes and a dynamic table', async () => {
     let visible = '';
     for (let code = 0x20; code < 0x7f; code += 1) visible += String.fromCharCode(code);
     for (const value of ['', 'short', visible.trim(), visible.repeat(5).trim(), 'ABCXYZ{}~^|<>\\', visible.trim()]) {
@@ -221,7 +221,7 @@ describe("interoperates with Node's HTTP/2", () => {
     }
   });
 
-  it('responds to failures, unknown methods, and messages that are too large or compressed', async () => {
+  it('responds with a gRPC status to failures, unknown methods, and messages that are too large or compressed', async () => {
     const failed = await call(session, '/fail', [Buffer.alloc(0)]);
     assert.deepEqual([failed.status, decodeURIComponent(failed.message)], ['9', 'no: 100 % ü']);
     assert.equal((await call(session, '/nothing', [])).status, '12');
@@ -236,7 +236,7 @@ describe("interoperates with Node's HTTP/2", () => {
     assert.equal(answer, '12');
   });
 
-  it('calls a server based on node:http2', async () => {
+  it('calls a gRPC server based on node:http2', async () => {
     const server = createServer();
     server.on('stream', (stream, headers) => {
       const pieces: Buffer[] = [];
@@ -271,7 +271,7 @@ describe("interoperates with Node's HTTP/2", () => {
   });
 });
 
-describe('input split at any position', () => {
+describe('input split into pieces', () => {
   const message = Buffer.from('how are you');
   const body = Buffer.concat([messagePrefix(message.length), message]);
   const padded = Buffer.concat([Buffer.from([4]), body.subarray(7), Buffer.alloc(4)]);
@@ -314,7 +314,7 @@ describe('input split at any position', () => {
     return result;
   }
 
-  it('input split at any position has the same result as unsplit input', () => {
+  it('parses input split at any position with the same result as unsplit input', () => {
     const expected = [1, 3].map((id) => `${id} ${body.toString('latin1')}`);
     for (let cut = 0; cut <= bytes.length; cut += 1)
       assert.deepEqual(heard([bytes.subarray(0, cut), bytes.subarray(cut)]), expected, `cut at ${cut}`);
@@ -323,11 +323,11 @@ describe('input split at any position', () => {
   });
 });
 
-describe('requests of one turn', () => {
+describe('requests of one event loop turn', () => {
   const path = encodeHeaders([{ name: ':path', value: '/' }]);
   const message = Buffer.from('how are you');
 
-  it('requests of one turn are sent early if there are many, and otherwise together at the end of the turn, all in order', async () => {
+  it('sends requests together at the end of an event loop turn, or earlier if there are many, always in order', async () => {
     const written: Buffer[] = [];
     const socket = new Duplex({
       read: () => {},
@@ -366,7 +366,7 @@ describe('requests of one turn', () => {
   });
 });
 
-describe('a hostile HTTP/2 client', () => {
+describe('hostile HTTP/2 client', () => {
   let listener: RpcListener;
   let port = 0;
   let honest: Channel;
@@ -421,12 +421,16 @@ describe('a hostile HTTP/2 client', () => {
   const cases: ReadonlyArray<readonly [what: string, bytes: Buffer, code: number]> = [
     ['a frame larger than allowed', Buffer.concat([Buffer.from([0x00, 0x40, 0x01, 0, 0, 0, 0, 0, 1])]), 6],
     ['headers that are not HPACK', headersFrames(1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), false), 9],
-    ['an index that is not in the table', headersFrames(1, Buffer.from([0xc5]), false), 9],
-    ['a Huffman string with bad padding', headersFrames(1, Buffer.from([0x00, 0x81, 0x00, 0x81, 0x00]), false), 9],
-    ['data on a stream that was never opened', frame(FrameType.data, 0, 7, Buffer.alloc(1)), 1],
-    ['an even stream number', headersFrames(2, HEADERS, false), 1],
+    ['a header index outside of the HPACK table', headersFrames(1, Buffer.from([0xc5]), false), 9],
     [
-      'a header block that is interrupted',
+      'a Huffman-coded string with invalid padding',
+      headersFrames(1, Buffer.from([0x00, 0x81, 0x00, 0x81, 0x00]), false),
+      9,
+    ],
+    ['data on a stream that was never opened', frame(FrameType.data, 0, 7, Buffer.alloc(1)), 1],
+    ['a request with an even stream ID', headersFrames(2, HEADERS, false), 1],
+    [
+      'a header block interrupted by another frame',
       Buffer.concat([frame(FrameType.headers, 0, 1, HEADERS), frame(FrameType.ping, 0, 0, Buffer.alloc(8))]),
       1,
     ],
@@ -436,22 +440,22 @@ describe('a hostile HTTP/2 client', () => {
       1,
     ],
     [
-      'a window update of zero',
+      'a WINDOW_UPDATE frame of zero',
       Buffer.concat([headersFrames(1, HEADERS, false), Buffer.from(windowUpdateFrame(1, 0))]),
       1,
     ],
-    ['a window that overflows', Buffer.from(windowUpdateFrame(0, 0x7fff_ffff)), 3],
-    ['settings of a wrong size', frame(FrameType.settings, 0, 0, Buffer.alloc(5)), 6],
-    ['push', frame(FrameType.pushPromise, 0, 1, Buffer.alloc(4)), 1],
+    ['a WINDOW_UPDATE frame that overflows the window', Buffer.from(windowUpdateFrame(0, 0x7fff_ffff)), 3],
+    ['a SETTINGS frame of a wrong size', frame(FrameType.settings, 0, 0, Buffer.alloc(5)), 6],
+    ['a PUSH_PROMISE frame', frame(FrameType.pushPromise, 0, 1, Buffer.alloc(4)), 1],
   ];
   for (const [what, bytes, code] of cases) {
-    it(`a hostile HTTP/2 client is disconnected for ${what}`, async () => {
+    it(`disconnects an HTTP/2 client that sends ${what}`, async () => {
       assert.equal(await attack(bytes), code);
       await others();
     });
   }
 
-  it('a hostile HTTP/2 client is disconnected for opening and resetting streams endlessly', async () => {
+  it('disconnects an HTTP/2 client that opens and resets streams endlessly', async () => {
     const code = await attack((socket) => {
       const frames: Buffer[] = [];
       for (let i = 0; i < 5000; i += 1) frames.push(headersFrames(2 * i + 1, HEADERS, false), resetFrame(2 * i + 1, 8));
@@ -461,7 +465,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('a hostile HTTP/2 client is disconnected for a flood of pings, settings, or continuations', async () => {
+  it('disconnects an HTTP/2 client that floods PING, SETTINGS or CONTINUATION frames', async () => {
     const flood = (one: Buffer): Buffer => Buffer.concat(Array.from({ length: 5000 }, () => one));
     assert.equal(await attack(flood(frame(FrameType.ping, 0, 0, Buffer.alloc(8)))), 11);
     assert.equal(await attack(flood(settingsFrame([]))), 11);
@@ -470,7 +474,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('a hostile HTTP/2 client is disconnected for a flood of window updates, headers of open or closed streams, or frames of reset streams', async () => {
+  it('disconnects an HTTP/2 client that floods WINDOW_UPDATE frames, repeated headers or frames of reset streams', async () => {
     const flood = (make: (at: number) => Buffer): Buffer =>
       Buffer.concat(Array.from({ length: 5000 }, (_, at) => make(at)));
     assert.equal(await attack(flood(() => Buffer.from(windowUpdateFrame(0, 1)))), 11);
@@ -490,7 +494,7 @@ describe('a hostile HTTP/2 client', () => {
     await others();
   });
 
-  it('a hostile HTTP/2 client has its stream canceled for sending data after the end', async () => {
+  it('cancels only the stream on which an HTTP/2 client sends data after END_STREAM', async () => {
     const before = endedCalls;
     const id = 1;
     await attack((socket) => {
@@ -506,7 +510,7 @@ describe('a hostile HTTP/2 client', () => {
     assert.equal(endedCalls, before + 1);
   });
 
-  it('a hostile HTTP/2 client is disconnected for not sending the preface', async () => {
+  it('disconnects an HTTP/2 client that does not send the connection preface', async () => {
     assert.equal(await attack(headersFrames(1, HEADERS, false), PREFACE), 1);
     assert.equal(await attack(Buffer.alloc(0), Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')), undefined);
     await others();
@@ -514,7 +518,7 @@ describe('a hostile HTTP/2 client', () => {
 });
 
 describe('HPACK', () => {
-  it('HPACK decodes encoded headers', () => {
+  it('HPACK decodes the headers that it has encoded', () => {
     const fields = [
       { name: ':method', value: 'POST' },
       { name: ':path', value: `/${'p'.repeat(300)}` },

@@ -4,7 +4,7 @@ import { atTurnEnd } from '../../../src/wire/http2/turn-end.ts';
 
 const nextImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('runs callbacks that are added by callbacks in the same turn, in order', async () => {
+test('runs callbacks added by callbacks in the same event loop turn, in order', async () => {
   const ran: string[] = [];
   await nextImmediate();
   atTurnEnd(() => {
@@ -19,7 +19,7 @@ test('runs callbacks that are added by callbacks in the same turn, in order', as
   assert.deepEqual(ran, ['propose', 'other', 'flush', 'later']);
 });
 
-test('an error in one callback at the end of a turn does not prevent the others', async () => {
+test('an exception in a callback at the end of an event loop turn does not prevent later callbacks', async () => {
   const caught: Error[] = [];
   process.setUncaughtExceptionCaptureCallback((error) => caught.push(error));
   try {

@@ -10,7 +10,7 @@ const settings = (...noProxy: string[]): OutboundSettings => ({
 const direct = (url: string, ...noProxy: string[]): boolean =>
   proxyFor(new URL(url), settings(...noProxy)) === undefined;
 
-test('a request uses the proxy of its URL scheme', () => {
+test('selects the HTTP or HTTPS proxy by the URL scheme of the request', () => {
   assert.equal(proxyFor(new URL('http://quay.io/'), settings()), 'http://plain.lab:3128');
   assert.equal(proxyFor(new URL('https://quay.io/'), settings()), 'http://secure.lab:3128');
   assert.equal(proxyFor(new URL('https://quay.io/'), { httpProxy: 'http://plain.lab:3128', noProxy: [] }), undefined);
@@ -41,12 +41,12 @@ for (const [url, entry, expected] of [
   ['https://10.1.2.3/', '10.0.0.0/', false],
   ['https://quay.io/', '*', true],
 ] as const) {
-  test(`reaches ${url} ${expected ? 'directly' : 'through the proxy'} with the exception ${entry}`, () => {
+  test(`connects to ${url} ${expected ? 'directly' : 'through the proxy'} if noProxy contains ${entry}`, () => {
     assert.equal(direct(url, entry), expected);
   });
 }
 
-test('reads the proxy variables in both spellings and ignores empty ones', () => {
+test('reads proxy variables in lower and upper case, and ignores empty ones', () => {
   assert.deepEqual(
     settingsFromEnvironment({ HTTPS_PROXY: 'http://a:1', https_proxy: 'http://b:1', NO_PROXY: ' x, y z ' }),
     {
