@@ -83,13 +83,13 @@ describe('address changes of hosts', { skip: missing ?? false }, () => {
     );
   }
 
-  test('the cluster follows a changed address of a node', async () => {
+  test('the cluster uses the new address of a node after the address has changed', async () => {
     const old = node.address;
     await cluster.line.step(`${node.name}: another address`, () => node.changeAddress('192.0.2.77'));
     await followed(node, old);
   });
 
-  test('the cluster follows changed addresses of a master that is not the leader, and of the leader', async () => {
+  test('the cluster uses the new addresses of masters, including the leader of the store, after they have changed', async () => {
     const leader = await cluster.leader(cluster.host(0));
     const [other] = masters.filter((host) => host !== leader) as [NspawnHost];
     for (const [host, address] of [
@@ -105,7 +105,7 @@ describe('address changes of hosts', { skip: missing ?? false }, () => {
     }
   });
 
-  test('the cluster follows an address of a master that changed while it was off', async () => {
+  test('the cluster uses the new address of a master that changed while the master was off', async () => {
     const host = cluster.host(1);
     const old = host.address;
     await host.powerOff();

@@ -22,7 +22,7 @@ describe('power loss of all hosts at once', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('restores the store, the application and all acknowledged writes', async () => {
+  test('after a power loss of all hosts, the cluster starts with all acknowledged writes and the application', async () => {
     const { line } = cluster;
     await cluster.writable(a, 'before-the-cut');
     await line.step('power of all hosts cut', () => Promise.all(cluster.hosts.map((host) => host.cutPower())));

@@ -42,7 +42,7 @@ WantedBy=multi-user.target
 for (const loader of ['extlinux', 'grub'] as const) {
   const skip = missing ?? (ONLY !== undefined && ONLY !== loader ? 'another loader was named' : false);
   describe(`kernel arguments with ${loader}`, { skip, timeout: 1_500_000 }, () => {
-    test('a reboot applies kernel arguments, and after a power cut the machine boots with the old or the new arguments', async () => {
+    test('a reboot applies kernel arguments, and a power cut leaves either the old or the new arguments', async () => {
       const line = new TimeLine(loader);
       const work = await mkdtemp(join(tmpdir(), 'he-loader-'));
       let plane: ControlPlane | undefined;

@@ -80,7 +80,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     await host.must('hyperedge image import /root/hello.tar');
   });
 
-  test("sets limits in the kernel below upstream's slices", async () => {
+  test('sets cgroup v2 limits of a pod in the slices that the upstream kubelet uses', async () => {
     await apply(
       pod('limited', 'sleep 100000', '{limits: {memory: 32Mi, cpu: 250m}, requests: {memory: 16Mi, cpu: 100m}}'),
     );
@@ -136,7 +136,7 @@ describe('machine with cgroup v2 only', { skip: missing ?? false }, () => {
     await host.must(`kill -9 ${left}; systemctl reset-failed client || true`);
   });
 
-  test('reports OOMKilled with cgroup v2', async () => {
+  test('reports the reason OOMKilled on a host with cgroup v2', async () => {
     await apply(pod('hungry', 'sleep 1; tail /dev/zero', '{limits: {memory: 24Mi}}'));
     await eventually('OOMKilled', 120_000, async () =>
       /OOMKilled/.test(await kubectl('get pod hungry -o jsonpath={.status.containerStatuses[0]}')) ? true : undefined,

@@ -145,7 +145,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     assert.match((await greeter.getAttribute('aria-label')) ?? '', /Reached by client \(Deployment\) on TCP 8080\.$/);
   });
 
-  test('drains a node with progress, and uncordons it', async () => {
+  test('drains a node, shows the progress, and uncordons the node', async () => {
     const { name } = cluster.host(1);
     const onNode = ['get', 'pods', '-l', 'app=greeter', '--field-selector', `spec.nodeName=${name}`, '-o', 'name'];
     await page('Nodes');
@@ -197,7 +197,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await cluster.untilVoters(a, cluster.hosts);
   });
 
-  test('uploads an update, starts it, and follows it on each host in the same tab', async () => {
+  test('uploads an update, starts it, and shows its progress on each host in the same tab', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const key = publicKey.export({ type: 'spki', format: 'pem' }).toString();
     const keys = ['-n', 'openshift-config', 'create', 'configmap', 'release-keys', `--from-literal=lab.pem=${key}`];

@@ -22,7 +22,7 @@ describe('five hosts', { skip: missing ?? false }, () => {
   });
   after(() => cluster?.stop());
 
-  test('five hosts survive that a master and a node lose power together', async () => {
+  test('a cluster of five hosts survives that a master and a node lose power together', async () => {
     const [lostMaster, client, lostNode] = [cluster.host(1), cluster.host(3), cluster.host(4)];
     const report = await cluster.underLoad('a master and a node off', { client, by: a }, () =>
       Promise.all([lostMaster.cutPower(), lostNode.cutPower()]),

@@ -151,7 +151,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
     });
   });
 
-  test('three hosts with systemd continue when the leader loses power, which then rejoins', async () => {
+  test('three hosts with systemd continue when the leader loses power, and the former leader rejoins', async () => {
     const lost = await leader();
     const [one, two] = hosts.filter((host) => host !== lost) as [NspawnHost, NspawnHost];
     await lost.cutPower();

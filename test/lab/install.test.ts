@@ -61,7 +61,7 @@ describe('blank host', { skip: missing ?? false }, () => {
   let clean: Set<string>;
   let cleanLinks: string;
 
-  test('a blank host has no programs for containers before the installation', async () => {
+  test('a blank host has no container runtime and no network programs before the installation', async () => {
     for (const program of ['runc', 'conmon', 'nft', 'ip', 'socat'])
       assert.notEqual((await host.inside('sh', ['-c', `command -v ${program}`])).code, 0, program);
     clean = await tree();
@@ -114,7 +114,7 @@ describe('blank host', { skip: missing ?? false }, () => {
     );
   });
 
-  test('a blank host becomes Ready after install with the executable only', async () => {
+  test('hyperedge install makes a blank host Ready with no other file than the executable', async () => {
     const begin = performance.now();
     const ran = await install(['--node-name', 'blank-1', '--address', host.address]);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);

@@ -84,7 +84,7 @@ describe('Debian package', { skip: missing ?? false }, () => {
     assert.match(await host.must('/usr/lib/hyperedge/bin/kube-proxy', ['--help']), /^Usage: hyperedge proxy/);
   });
 
-  test('runs a pod after hyperedge install', async () => {
+  test('hyperedge install of the Debian package runs a pod', async () => {
     const ran = await host.inside('hyperedge', ['install', '--timeout', '300'], { timeoutMs: 320_000 });
     assert.equal(ran.code, 0, `${ran.stdout}${ran.stderr}`);
     console.log(ran.stdout);

@@ -38,7 +38,7 @@ const LOAD_MS = 3_000;
 const NAME = /^hyperedge-(\d+\.\d+\.\d+)$/;
 
 if (process.env[ALONE] === undefined)
-  test('the power-cut test runs in a mount namespace of its own', {
+  test('the power-cut test runs in a separate mount namespace', {
     skip: missing ?? false,
     timeout: 1_790_000,
   }, async ({ signal }) => {

@@ -72,7 +72,7 @@ describe('revisions under load', { skip: missing ?? false }, () => {
     });
   }
 
-  test('records no operator events in an idle cluster', async () => {
+  test('an idle cluster records no events of ClusterOperators and other operator resources', async () => {
     const count = async (): Promise<number> => {
       const kinds = await a.mustKubectl(['get', 'events', '-A', '-o', 'jsonpath={.items[*].involvedObject.kind}']);
       return kinds.split(' ').filter((kind) => /^(Cluster(Operator|Version)|Etcd|Kube\w+)$/.test(kind)).length;

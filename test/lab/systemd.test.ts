@@ -79,7 +79,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
   const failedUnits = (): Promise<string> =>
     host.must('systemctl', ['list-units', '--failed', '--plain', '--no-legend']);
 
-  test('a host with systemd becomes Ready with the control plane as static pods, without leftovers and failed units', async () => {
+  test('a host with systemd becomes Ready with the control plane as static pods and without failed units', async () => {
     await host.must('systemctl', ['enable', '--now', 'hyperedge']);
     const ms = await ready(60_000);
     console.log(`Ready ${(ms / 1000).toFixed(2)} s after systemctl start`);
@@ -104,7 +104,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await failedUnits(), '');
   });
 
-  test("creates upstream's slices for a pod, with limits in the kernel and in systemd", async () => {
+  test('creates the same slices for a pod as the upstream kubelet, with limits in the kernel and in systemd', async () => {
     const archive = join(host.root, 'root/hello.tar');
     await writeHelloImage(archive);
     await host.must('hyperedge', ['image', 'import', '/root/hello.tar']);
@@ -146,7 +146,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await at('cpu', podPath, 'cpu.cfs_quota_us'), '25000');
   });
 
-  test('reports OOMKilled and removes the slice with its pod', async () => {
+  test('reports OOMKilled, and removes the slice of a deleted pod', async () => {
     const hungry = pod('hungry', 'sleep 0.5; tail /dev/zero', 'resources: {limits: {memory: 24Mi}}');
     await host.mustKubectl(['apply', '-f', '-'], { input: hungry });
     await eventually('OOMKilled', 30_000, async () => {
@@ -166,7 +166,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     assert.equal(await host.must('systemctl', ['is-active', 'hyperedge']), 'active\n');
   });
 
-  test('keeps pods running during restart and stop, and adopts them at the next start', async () => {
+  test('pods keep running when the host process restarts or stops, and its next start adopts them', async () => {
     const before = [...(await componentPids()), ...(await host.containerPids(await containerId('limited')))];
     assert.equal(before.length, 4);
     await host.must('systemctl', ['restart', 'hyperedge']);

@@ -148,7 +148,7 @@ describe('cluster of blank hosts', { skip: missing ?? false }, () => {
     }
   });
 
-  test('resets and rejoins a node, then a master', async () => {
+  test('resets and rejoins first a node and then a master', async () => {
     for (const host of [node, cluster.host(2)]) {
       const ran = await cluster.line.step(`${host.name}: reset`, () =>
         host.inside('hyperedge', ['reset'], { timeoutMs: 180_000 }),

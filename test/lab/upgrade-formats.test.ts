@@ -59,7 +59,7 @@ describe('updates of stored formats', { skip: missing ?? false, timeout: 3_000_0
   after(() => rm(work, { recursive: true, force: true }));
 
   for (const masters of [1, 3]) {
-    test(`updates stored formats on ${masters} master${masters === 1 ? '' : 's'}`, async () => {
+    test(`updates and rolls back releases with changed storage formats on ${masters} master${masters === 1 ? '' : 's'}`, async () => {
       const cluster = await LabCluster.formed({ masters, nodes: 0 }, `formats-${masters}`);
       try {
         await play(cluster);

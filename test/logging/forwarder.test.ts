@@ -169,7 +169,7 @@ describe('log forwarding', () => {
     assert.equal(metric(forwarder, 'buffered_bytes'), 0);
   });
 
-  it('drops the oldest records when the buffer is full, and counts and logs them', async () => {
+  it('drops the oldest records when the buffer is full, and counts and logs the dropped records', async () => {
     const forwarder = await forwarderTo(http('loki', 'http://127.0.0.1:1'), 100_000);
     for (let index = 0; index < 20; index += 1) {
       await appendFile(log, line(`${index} ${'x'.repeat(500)}`).repeat(20));

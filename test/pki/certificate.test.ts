@@ -65,7 +65,7 @@ test('openssl verifies the chain of an issued certificate', async () => {
   }
 });
 
-test('server and client certificates work in a mutual TLS handshake', async () => {
+test('issued server and client certificates complete a mutual TLS handshake', async () => {
   const ca = await createAuthority('openshift-signer', lifetimeFrom(Date.now(), 3650));
   const validity = lifetimeFrom(Date.now(), 730);
   const server = await issue(ca, {

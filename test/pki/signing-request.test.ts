@@ -42,7 +42,7 @@ async function openssl(key: string[], extra: string[] = []): Promise<string> {
   return readFile(join(directory, 'r.pem'), 'utf8');
 }
 
-test('reads and signs requests of openssl with EC and RSA keys', async () => {
+test('parses and signs certificate requests of openssl with EC and RSA keys', async () => {
   const signer = createCertificateSigner(await createAuthority('openshift-signer', lifetimeFrom(NOW, 3650)));
   for (const key of [
     ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'],

@@ -12,7 +12,7 @@ function startFile(file: string, script: string): ChildProcessByStdio<null, Read
   return spawn(process.execPath, ['-e', script, file], { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-test('kills a test file that does not end, and the processes that it started', async () => {
+test('kills a test file that exceeds its time limit, and the processes that the test file started', async () => {
   const file = startFile(
     '/endless.test.ts',
     `process.on('SIGTERM', () => {}); const { pid } = require('node:child_process').spawn('sleep', ['60']);
@@ -27,7 +27,7 @@ test('kills a test file that does not end, and the processes that it started', a
   end();
 });
 
-test('kills a process that keeps the output of an ended test file open', async () => {
+test('kills a process that holds the output of an ended test file open', async () => {
   const file = startFile(
     '/leaves.test.ts',
     `require('node:child_process').spawn('sleep', ['60'], { stdio: ['ignore', 'inherit', 'inherit'], detached: true }).unref();

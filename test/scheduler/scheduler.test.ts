@@ -112,7 +112,7 @@ test('schedules fifty pods created at once within the capacity of two nodes', as
   assert.ok(onFirst >= 20 && onFirst <= 30, `spread evenly, not ${onFirst} of 50 on one`);
 });
 
-test('binds a created pod within milliseconds', async () => {
+test('binds a pod within milliseconds of its creation', async () => {
   const times: number[] = [];
   for (let index = 0; index < 10; index++) {
     const before = performance.now();

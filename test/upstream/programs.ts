@@ -381,7 +381,7 @@ describe('widely used programs', { skip: root }, () => {
     await host.must(['delete', 'deployment,hpa', 'busy']);
   });
 
-  test(`completes ${JOBS} simultaneous Jobs`, { timeout: 600_000 }, async () => {
+  test(`a cluster completes ${JOBS} simultaneous Jobs`, { timeout: 600_000 }, async () => {
     const began = performance.now();
     await apply(jobs());
     const applied = performance.now();

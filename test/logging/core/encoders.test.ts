@@ -17,7 +17,7 @@ const record: LogRecord = {
 };
 
 describe('formats of log receivers', () => {
-  it('syslog has the header of RFC 5424 with a time of six digits', () => {
+  it('syslog messages have an RFC 5424 header with microseconds', () => {
     assert.equal(
       syslogMessage(record, 'edge-1'),
       '<134>1 2026-01-02T03:04:05.123456Z edge-1 app - - ' +
@@ -36,7 +36,7 @@ describe('formats of log receivers', () => {
     assert.match(message, /\] a\\x0a<0>1 b\\x00\\x1b\[31m\tc$/);
   });
 
-  it('OTLP groups records by container and uses the semantic conventions', () => {
+  it("OTLP groups records by container and uses OpenTelemetry's semantic conventions", () => {
     const body = JSON.parse(otlpBody([record, { ...record, text: 'two' }, { ...record, pod: 'web-2' }], 'edge-1', 5));
     assert.equal(body.resourceLogs.length, 2);
     const [first] = body.resourceLogs;

@@ -229,7 +229,7 @@ describe('node balancer', () => {
     one.kill();
   });
 
-  it('marks a server that accepts but never responds as not ready, and ends its connections', async () => {
+  it('treats a server that accepts connections but never responds as unready, and resets its connections', async () => {
     const [one] = (await start(['one'])) as [Master];
     await balancer?.stop();
     const accepted: Socket[] = [];

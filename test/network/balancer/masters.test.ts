@@ -165,7 +165,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
     return found;
   };
 
-  it('three API servers behind a node balancer lose no write and fail at most a second when a master is killed', async () => {
+  it('killing one of three masters loses no write and causes failures for at most a second', async () => {
     const { written, lost, lastMs } = await underLoad('killed', async () => {
       const { target, child } = busiest();
       child.kill('SIGKILL');
@@ -179,7 +179,7 @@ describe('three API servers behind a node balancer', { timeout: 180_000 }, () =>
     assert.ok(lastMs <= 1_000, `errors for ${lastMs} ms`);
   });
 
-  it('three API servers behind a node balancer fail no request when a master stops normally', async () => {
+  it('a regular stop of one of three masters fails no request', async () => {
     await allReady(2);
     const { failures, lost } = await underLoad('stopped', async () => {
       const { child } = busiest();

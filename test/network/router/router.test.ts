@@ -114,7 +114,7 @@ test('reloads the default certificate of the host, and keeps the former one if t
   own.stop();
 });
 
-test('uses the installed certificate as default certificate while it is valid', async () => {
+test('uses the certificate that hyperedge created as the default certificate while it is valid', async () => {
   const day = lifetimeFrom(Date.now(), 365);
   const authority = await createAuthority('openshift-signer', day);
   const loaded = loadAuthority(authority.certPem, authority.keyPem);

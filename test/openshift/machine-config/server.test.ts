@@ -156,7 +156,7 @@ test('converts the config to the Ignition version that the client accepts, as up
   assert.equal(without.kernelArguments, undefined);
 });
 
-test('rejects a missing, wrong or unauthorized token and an unknown pool', async () => {
+test('the machine config server rejects a missing, wrong or unauthorized token and an unknown pool', async () => {
   assert.equal((await ask('/config/worker')).status, 401);
   assert.equal((await ask('/config/worker', bearer('nonsense'))).status, 401);
   assert.equal((await ask('/config/worker', bearer(await tokenOf('default', 'other')))).status, 403);

@@ -83,7 +83,7 @@ test('rolls back an invalid file that an administrator installed while no API se
   assert.equal(reports.at(-1)?.current, 1);
 });
 
-test('starts the last good files on a host whose current files fail after a boot', async () => {
+test('at a boot, starts the last good files if the current files have failed before', async () => {
   const host = new MemoryHost('one');
   const first = make(host);
   await first.installer.prepare(false);

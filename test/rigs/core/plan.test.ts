@@ -150,13 +150,13 @@ test('removes the scheduling gate of a pod when its claim is granted, and select
   assert.deepEqual([kept.ungate, kept.refused[0]?.reason], [[], 'FixtureOfOtherRig']);
 });
 
-test('does not grant a rig whose fixtures no node has, and reports the reason on the claim', () => {
+test('does not grant a rig if no node has all its fixtures, and reports the reason on the claim', () => {
   const none = plan({ claims: [claim('a', 'ann', 0)], nodes: [] });
   assert.deepEqual(phases(none), { a: 'Queued 1' });
   assert.match(none.claims.get('lab/a')?.conditions?.[0]?.message ?? '', /no node has all fixtures of rig rig-1/);
 });
 
-test('does not grant a rig while a pod uses its fixture without a claim', () => {
+test('does not grant a rig while a pod without a claim uses its fixture', () => {
   assert.deepEqual(phases(plan({ claims: [claim('a', 'ann', 0)], pods: [pod('p', undefined, false)] })), {
     a: 'Queued 1',
   });

@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('continues a console recording in another file, deletes the oldest files, and keeps recordings private', async () => {
+test('rotates the files of a console recording, deletes the oldest files, and creates files with mode 0600', async () => {
   const at = join(directory, 'bench');
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });
@@ -32,7 +32,7 @@ test('continues a console recording in another file, deletes the oldest files, a
   assert.equal(await readFile(join(at, kept[2] ?? ''), 'utf8'), 'new');
 });
 
-test('passes the arguments of a power command unchanged, and includes its output in a failure', async () => {
+test("passes the arguments of a power command unchanged, and includes the command's output in an error", async () => {
   const commands = new Map([
     ['say', ['/bin/echo', '$(id); `id`', 'two words']],
     ['fail', ['/bin/ls', '/no/such/file']],

@@ -80,7 +80,7 @@ test('rejects names of recordings that lead outside of the directory of the rig'
   }
 });
 
-test('reading recordings follows no link and opens no pipe, directory or device', async () => {
+test('does not read recordings through links, or from pipes, directories or devices', async () => {
   await writeFile(join(directory, 'secret'), 'secret');
   await symlink(join(directory, 'secret'), at(FIRST));
   await mkdir(at('2026-01-02T000000-000Z.log'));

@@ -241,7 +241,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       await lab.runtime().removePodSandbox(sandboxId);
     });
 
-    it('detects that a container and its monitor were both killed', async () => {
+    it('reports the end of a container whose monitor was killed together with it', async () => {
       const sandboxId = await lab.runtime().runPodSandbox(sandbox('lost'));
       const id = await lab.runtime().createContainer(sandboxId, container(BUSYBOX, ['sleep', '60']));
       await lab.runtime().startContainer(id);

@@ -53,7 +53,7 @@ test('treats a PreferNoSchedule taint only as a preference', () => {
   for (const random of [0, 0.99]) assert.equal(boundTo(decide(pod(), made, { random: () => random })), 'b');
 });
 
-test('prefers the node with more free resources', () => {
+test('prefers the node with more unallocated resources', () => {
   const made = cluster([node('a'), node('b')], [pod({ node: 'a', cpu: '2', memory: '4Gi' })]);
   assert.equal(boundTo(decide(pod({ cpu: '1', memory: '1Gi' }), made)), 'b');
 });

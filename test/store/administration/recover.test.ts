@@ -104,7 +104,7 @@ test('recovers a cluster after the loss of two of three members, and adds member
   );
 });
 
-test('hyperedge members recover requires --user when auth is on', { timeout: 300_000 }, async () => {
+test('hyperedge members recover requires --user if auth is enabled', { timeout: 300_000 }, async () => {
   const members = [await makeMember('a0'), await makeMember('a1'), await makeMember('a2'), await makeMember('a3')];
   const all = ['--initial-cluster', listOf(members)];
   const stores = await Promise.all(members.map((member) => start('ours', { ...member, args: all })));

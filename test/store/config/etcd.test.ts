@@ -688,7 +688,7 @@ describe("arguments compared with Debian's etcd", { concurrency: 4 }, () => {
     await compare([await file('slow.yaml', 'election-timeout: 60000\n')], 'election-timeout');
   });
 
-  it('supports every flag of Debian’s etcd', async () => {
+  it("supports every flag of Debian's etcd", async () => {
     const { text } = await debian(['--help'], {});
     const names = [...text.matchAll(/^ {2}--([a-z0-9-]+) /gm)].map(([, name]) => name as string);
     assert.ok(names.length > 75, `${names.length} flags in its help`);

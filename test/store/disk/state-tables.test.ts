@@ -127,7 +127,7 @@ for (const [what, sql, output] of [
 }
 
 for (const name of ['base_index', 'applied', 'cluster']) {
-  test(`detects a damaged row name ${name} at the start, or is not affected by it`, async () => {
+  test(`detects a damaged name ${name} in the database at the start, or is not affected by it`, async () => {
     const data = await fresh();
     await (await filled(data)).close();
     const whole = await readFile(file(data));

@@ -43,7 +43,7 @@ function joinCheck(tables: Readonly<Record<string, MemberTable>>) {
   return { hear, stepped, wiped, state };
 }
 
-test('a new member accepts messages of a peer that its configuration does not name', async () => {
+test('a new member ignores messages of a peer until the member table of the peer confirms the addition', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', b: 'b', c: 'c' }) });
   await hear('b');
   await hear('b');
@@ -52,14 +52,14 @@ test('a new member accepts messages of a peer that its configuration does not na
   assert.deepEqual([stepped, wiped], [['b'], []]);
 });
 
-test('a member that lost its data detects its former ID even if its known peers were replaced', async () => {
+test('a member that lost its data learns from a known peer that it was part of the cluster before', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: 'n1', c: 'n3', d: 'n2' }) });
   await hear('d');
   assert.deepEqual(stepped, []);
   assert.match(String(wiped), /n1 has been part of the cluster/);
 });
 
-test('a new member accepts messages of a member added later once a peer has reported that member', async () => {
+test('a new member accepts messages of a peer outside of its configuration only if a known peer lists that peer', async () => {
   const { hear, stepped, wiped } = joinCheck({ b: table({ a: '', c: 'n3', d: 'n2' }) });
   await hear('e');
   await hear('e');

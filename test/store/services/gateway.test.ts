@@ -187,7 +187,7 @@ describe('JSON gateway', () => {
     assert.equal(large.status, 429);
   });
 
-  it('the JSON gateway is not served when it is disabled', async () => {
+  it('does not serve the JSON gateway if it is disabled', async () => {
     const data = await temporaryDirectory();
     const without = await startHere(data, undefined, { jsonGateway: false });
     assert.notEqual((await post(without.endpoint, 'kv/range', '{}')).status, 400);

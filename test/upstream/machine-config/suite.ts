@@ -390,7 +390,7 @@ test('rejects a data URL of 100 MB and files that a MachineConfig must not chang
   }
 });
 
-test('rejects a file below a directory that is a symbolic link, before it writes any file', CASE, async () => {
+test('rejects a file below a symbolic link to a directory, before it writes any file of the config', CASE, async () => {
   await symlink('/tmp', join(cluster.worker.root, 'etc/linked'));
   await cluster.fragment('bad-link', 'worker', files({ '/etc/linked/x': 'y', '/etc/before-linked': 'z' }));
   await eventually('Degraded', WAIT_MS, async () =>

@@ -21,7 +21,7 @@ import { Writer } from '../../../src/wire/protobuf/protobuf.ts';
 
 const options = { clock, log };
 
-test('applies the initial window size of repeated SETTINGS frames once, regardless of the number of streams', async () => {
+test('repeated window settings in one SETTINGS frame take little CPU time, regardless of the number of open streams', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'client-'));
   const path = join(directory, 's.sock');
   const listener = createRpcListener({ host: '', port: 0, path, log });

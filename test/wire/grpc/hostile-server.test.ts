@@ -134,7 +134,7 @@ test('limits retries to a server that rejects every call before processing it', 
   await peer.close();
 });
 
-test('resets the stream of a call that the server answers before it has read the request', async () => {
+test('a call leaves no stream open if the server responds before it has read the request', async () => {
   const peer = await hostilePeer({
     greet: (socket) => socket.write(settingsFrame([[4, 0]])),
     onRequest: ({ socket, id }) => socket.write(Buffer.concat([head(id), trailers(id, '7', 'no')])),

@@ -134,7 +134,7 @@ const AFTER: Readonly<Record<Finding, string>> = {
   silent: 'unready',
 };
 
-it('the server pool matches a direct implementation of the rules in 20,000 random steps', () => {
+it('the pool of API servers behaves like a direct implementation of the rules in 20,000 random steps', () => {
   const seed = Number(process.env['SEED'] ?? Date.now() % 1e6);
   const random = seededRandom(seed);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random.random() * values.length)] as T;

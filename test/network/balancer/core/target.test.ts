@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { isRemote, parseTarget, targetOfUrl, targetText } from '../../../../src/network/balancer/core/index.ts';
 
-it('parses addresses and names with a port, and rejects other texts', () => {
+it('parses server addresses and names with a port, and rejects other texts', () => {
   assert.deepEqual(parseTarget('10.0.0.5:8443'), { host: '10.0.0.5', port: 8443 });
   assert.deepEqual(parseTarget('[fd00::5]:8443'), { host: 'fd00::5', port: 8443 });
   assert.deepEqual(parseTarget('master-1.lab:443'), { host: 'master-1.lab', port: 443 });
@@ -23,7 +23,7 @@ it('parses addresses and names with a port, and rejects other texts', () => {
     assert.equal(parseTarget(text), undefined, JSON.stringify(text));
 });
 
-it('formats parsed server addresses unchanged', () => {
+it('formatting a parsed server address yields the original text', () => {
   for (const text of ['10.0.0.5:8443', '[fd00::5]:1', 'master-1.lab:443']) {
     const target = parseTarget(text);
     assert.ok(target);
@@ -39,7 +39,7 @@ it('reads the address and port of a server URL', () => {
   assert.equal(targetOfUrl('https://10.0.0.5:8443/path'), undefined);
 });
 
-it('accepts only addresses that can belong to another host', () => {
+it('accepts only server addresses that can belong to another host', () => {
   assert.equal(isRemote('10.0.0.5:8443'), true);
   assert.equal(isRemote('[fd00::5]:8443'), true);
   for (const text of [

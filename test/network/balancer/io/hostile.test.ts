@@ -13,7 +13,7 @@ const forwarder = createStreamForwarder({
 });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('limits the connections of one client without affecting others', { timeout: 20_000 }, async () => {
+test('limits the connections of one client without affecting other clients', { timeout: 20_000 }, async () => {
   const server = createServer((socket) => socket.on('error', () => {}).end('hello'));
   server.on('connection', (socket) => socket.pause());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -45,7 +45,7 @@ test('limits the connections of one client without affecting others', { timeout:
   }
 });
 
-test('limits the UDP flows of one client without affecting others', { timeout: 20_000 }, async () => {
+test('limits the UDP flows of one client without affecting other clients', { timeout: 20_000 }, async () => {
   const echo = createSocket('udp4');
   echo.on('message', (message, { port, address }) => echo.send(message, port, address));
   await new Promise<void>((resolve) => echo.bind(0, '127.0.0.1', resolve));

@@ -41,7 +41,7 @@ function textOf(data: unknown): string {
   return Object.values(data).join(' ');
 }
 
-test('a service with a cluster IP has addresses of both families, ports by name, and reverse names', () => {
+test('resolves a service with a cluster IP to addresses of both families, SRV records and reverse names', () => {
   const zone = newZone();
   zone.setService(
     service('web', {

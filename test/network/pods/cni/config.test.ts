@@ -27,7 +27,7 @@ test('uses the CNI configuration with the lowest file name, and ignores other fi
   }
 });
 
-test('reports an invalid CNI configuration in one line with file and field', () => {
+test('reports an invalid CNI configuration in one line with the file and the field', () => {
   const cases: readonly [string, RegExp][] = [
     ['{', /^f: not valid JSON/],
     ['[]', /^f: is no JSON object/],

@@ -69,7 +69,7 @@ test("rejects invalid results of CNI plug-ins and addresses that a pod cannot ha
   });
 });
 
-test('does not wait for a background process of a plug-in that holds its output open', async () => {
+test('does not wait for a background process of a CNI plug-in that holds its output open', async () => {
   const began = performance.now();
   const { ips } = await attach(`${result({ ips: [{ address: '10.0.0.9/24' }] })}\nsleep 8 &`);
   assert.deepEqual(ips, ['10.0.0.9']);

@@ -133,7 +133,7 @@ test('the plan of pod routes reports nodes with unusable addresses and keeps the
   ]);
 });
 
-test('derives locally administered MAC addresses that are unique per pod range', () => {
+test('derives the MAC address of a tunnel from the pod range, locally administered and unique', () => {
   const macs = new Set<string>();
   for (let index = 0; index < 512; index++)
     macs.add(tunnelMac(`10.${128 + (index >> 7)}.${(index % 128) * 2}.0/23`) ?? '');

@@ -45,7 +45,7 @@ test('assigns its former address to a replaced sandbox, and to another pod only 
   assert.equal(book.take(range('10.9.0.0/24'), 'b'), '10.9.0.2');
 });
 
-test('assigns IPv6 addresses after the gateway, independently of IPv4', () => {
+test('assigns pod IPv6 addresses after that of the gateway, independently of IPv4', () => {
   const book = new AddressBook();
   book.hold('fd01:0:0:2::2');
   assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::3');
@@ -53,7 +53,7 @@ test('assigns IPv6 addresses after the gateway, independently of IPv4', () => {
   assert.equal(book.take(range('fd01:0:0:2::/64'), 'pod'), 'fd01:0:0:2::4');
 });
 
-test('pods on a bridge reach each other, the host and host ports, across restarts and clean-up', {
+test('pods on a bridge connect to each other, to the host and through host ports, also after a restart', {
   skip: root,
   timeout: 60_000,
 }, async () => {

@@ -154,7 +154,7 @@ test('rejects a route with line breaks or invalid values in annotations, and adm
   }
 });
 
-test('passes TLS through by server name, redirects or serves insecure requests by policy, and rewrites paths by annotation', () => {
+test('routes passthrough TLS by server name, applies the insecure policy, and rewrites paths by annotation', () => {
   const edge = (policy: string) => ({ termination: 'edge', insecureEdgeTerminationPolicy: policy });
   const rewriting = route('rewrite', 'r.test', { path: '/foo' });
   const annotations = { 'haproxy.router.openshift.io/rewrite-target': '/bar' };

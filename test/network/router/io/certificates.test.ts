@@ -25,7 +25,7 @@ function selfSigned(...key: string[]): { readonly certificate: string; readonly 
   return { certificate: block('CERTIFICATE'), key: block('PRIVATE KEY') };
 }
 
-test('rejects RSA keys whose signatures would block the event loop', () => {
+test('rejects RSA keys of routes that are so large that signatures would block the event loop', () => {
   const verify = createCertificateVerifier();
   const contexts = new SecureContexts();
   const usual = selfSigned('rsa:2048');

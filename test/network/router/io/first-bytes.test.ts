@@ -42,7 +42,7 @@ test('parsing a changed ClientHello never throws', async () => {
   assert.equal(readHello(Buffer.from('GET / HTTP/1.1\r\n\r\n')).kind, 'bad');
 });
 
-test('parses PROXY headers of both versions', () => {
+test('parses PROXY protocol headers of versions 1 and 2', () => {
   const one = 'PROXY TCP4 192.0.2.7 10.0.0.1 5000 443\r\n';
   const header = { kind: 'header', length: one.length, source: '192.0.2.7' };
   assert.deepEqual(readProxyHeader(Buffer.from(`${one}rest`)), header);

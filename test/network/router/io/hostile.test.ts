@@ -258,7 +258,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.match(seen, /X-Forwarded-Proto: http\r\n/);
   });
 
-  test('matches host names in any case, with a port and with a trailing dot', async () => {
+  test('matches host names case-insensitively, with a port and with a trailing dot', async () => {
     for (const host of ['WEB.Apps.test', 'web.apps.test.', 'web.apps.test:8080', 'WEB.apps.test.:1'])
       assert.match(await raw(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /ok$/), /^HTTP\/1\.1 200 /, host);
     assert.match(await raw('GET / HTTP/1.1\r\nHost: web.apps.test..\r\n\r\n', /<\/html>/), /^HTTP\/1\.1 503 /);
@@ -367,7 +367,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.equal(seen.match(/^cookie: .*$/gim)?.join('|'), 'Cookie: a=1; b=2');
   });
 
-  test('a reset by an HTTP/2 client ends only its own stream', async () => {
+  test('a stream reset by an HTTP/2 client ends only that stream', async () => {
     const over = session();
     answer = '';
     for (const code of [0, 1, 2, 5, 8, 11]) {

@@ -281,7 +281,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('own.apps.test'), /^HTTP\/1\.1 503 /);
   });
 
-  test('a listener without a usable certificate rejects the handshake for its host', async () => {
+  test('rejects TLS handshakes for a Gateway listener without a usable certificate', async () => {
     use({ routes: [], servers: {} });
     proxy.swap(new RoutingTable([], { http: httpPort, https: httpsPort }, new Set(['*.gone.test'])));
     await assert.rejects(getSecure('x.gone.test'), /unrecognized.name/i);
@@ -374,7 +374,7 @@ describe('proxy', { timeout: 60_000 }, () => {
   });
 
   // HYPEREDGE_SLOW_CONNECTIONS=10000 opens that many connections and waits until the last is closed.
-  test('slow connections from many sources do not delay other requests', async () => {
+  test('slow connections from many source addresses do not delay other requests', async () => {
     const requested = process.env['HYPEREDGE_SLOW_CONNECTIONS'];
     const port = await echo();
     use({ routes: [route('a', {})], servers: { a: { port } } });
@@ -429,7 +429,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  test('closes an idle tunnel at its timeout and keeps a busy one', async () => {
+  test('closes a tunnel that is idle for the timeout, and keeps a tunnel with traffic', async () => {
     const server = await listen(createServer((socket) => socket.on('error', () => {}).pipe(socket)));
     const annotations = { 'haproxy.router.openshift.io/timeout-tunnel': '400ms' };
     const seen = createHttp();

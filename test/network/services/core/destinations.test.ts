@@ -66,7 +66,7 @@ const port = (number: number, more: Partial<ServicePort> = {}): ServicePort => (
   ...more,
 });
 
-test('rejects external addresses that conflict with host ports, cluster IPs, pods and special addresses', () => {
+test('rejects external IPs that conflict with host ports, cluster IPs, pods and special addresses', () => {
   const refusals: [string, number, 'TCP' | 'UDP', RegExp][] = [
     [OWN, 9443, 'TCP', /a port of the control plane or of a node/],
     [OWN, 10_250, 'TCP', /a port of the control plane/],
@@ -145,7 +145,7 @@ test('rejects cluster IPs that are host or special addresses, and node ports tha
   assert.deepEqual([nodePort(30_080), nodePort(7946)], [30_080, 7946]);
 });
 
-test('rejects endpoints with special addresses, and control plane endpoints of other services', () => {
+test('rejects endpoints with special addresses, and host ports except for services of system namespaces', () => {
   const to = (service: string, ip: string, number: number): number => {
     const [namespace = '', name = ''] = service.split('/');
     const spec = { clusterIP: '172.30.0.9', ports: [port(80)] };
@@ -197,7 +197,7 @@ test('does not forward traffic for a host address and a port that the host itsel
   );
 });
 
-test('rejects host ports at addresses of hosts and at external addresses set by the author', () => {
+test('rejects reserved host ports at host addresses and at external IPs from the service spec', () => {
   const balanced = (ip: string, number: number, protocol: 'TCP' | 'UDP') =>
     portsOf(
       { ports: [port(number, { protocol })], type: 'LoadBalancer' },

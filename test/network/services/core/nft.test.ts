@@ -290,7 +290,7 @@ test('does not forward services that are headless, of type ExternalName, or of a
   assert.equal(portsOf([service({ clusterIP: '172.30.0.9', ports: [http] })], slices).length, 1);
 });
 
-test('uses serving terminating endpoints only if no ready one is left', () => {
+test('uses serving terminating endpoints only if no endpoint is ready', () => {
   const terminating = {
     addresses: ['10.128.0.3'],
     conditions: { ready: false, serving: true, terminating: true },

@@ -140,7 +140,7 @@ test('a pool applies kubelet arguments of a node group in place of the hosts, an
   assert.ok(JSON.stringify(spec).includes(encodeURIComponent('"maxPods": 50')));
 });
 
-test('an event reports why a pool cannot apply a node group, whose arguments the hosts then keep applying', async () => {
+test('hosts keep applying a node group if a pool cannot apply it, and an event reports the reason', async () => {
   const pools = plane.of(resources.machineConfigPools);
   const nodeSelector = { matchLabels: { rack: '7' } };
   await pools.create({

@@ -323,7 +323,7 @@ async function booted(world: World, config: string, cmdline: string): Promise<vo
   await world.until(done(world, config));
 }
 
-test('accepts boot loader entries that a kernel package has rewritten, and keeps their kernel arguments', root, () =>
+test('changes kernel arguments in boot loader entries that a kernel package has rewritten', root, () =>
   withWorld(async (world) => {
     const file = 'boot/extlinux/extlinux.conf';
     await world.write(file, 'label l0\n kernel /vmlinuz-1\n append root=/dev/sda1\n');

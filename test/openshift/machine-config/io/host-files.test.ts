@@ -51,21 +51,24 @@ test('writes files with their modes and restores the original files', { skip: ui
   }),
 );
 
-test('rejects symbolic links in the path and writes no file through them', { skip: uid !== 0 }, () =>
-  withHost(async (root, files) => {
-    await mkdir(join(root, 'elsewhere'));
-    await symlink('../elsewhere', join(root, 'etc/link'));
-    await files.open();
-    await assert.rejects(
-      files.apply(tree(['/etc/ok', file('ok')], ['/etc/link/a', file('a')]), null),
-      /\/etc\/link is not a directory; symbolic links are not followed/,
-    );
-    await assert.rejects(files.apply(tree(['/etc/link/deep/a', file('a')]), null), /\/etc\/link is not a directory/);
-    await assert.rejects(stat(join(root, 'elsewhere/a')), /ENOENT/);
-    await assert.rejects(stat(join(root, 'etc/ok')), /ENOENT/);
-    await mkdir(join(root, 'etc/dir'));
-    await assert.rejects(files.apply(tree(['/etc/dir', file('a')]), null), /\/etc\/dir: is a directory/);
-  }),
+test(
+  'rejects paths of host files that contain symbolic links, and writes no file through a link',
+  { skip: uid !== 0 },
+  () =>
+    withHost(async (root, files) => {
+      await mkdir(join(root, 'elsewhere'));
+      await symlink('../elsewhere', join(root, 'etc/link'));
+      await files.open();
+      await assert.rejects(
+        files.apply(tree(['/etc/ok', file('ok')], ['/etc/link/a', file('a')]), null),
+        /\/etc\/link is not a directory; symbolic links are not followed/,
+      );
+      await assert.rejects(files.apply(tree(['/etc/link/deep/a', file('a')]), null), /\/etc\/link is not a directory/);
+      await assert.rejects(stat(join(root, 'elsewhere/a')), /ENOENT/);
+      await assert.rejects(stat(join(root, 'etc/ok')), /ENOENT/);
+      await mkdir(join(root, 'etc/dir'));
+      await assert.rejects(files.apply(tree(['/etc/dir', file('a')]), null), /\/etc\/dir: is a directory/);
+    }),
 );
 
 test('detects a changed content, file mode or directory, and names the difference', { skip: uid !== 0 }, () =>

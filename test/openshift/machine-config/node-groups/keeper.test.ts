@@ -12,7 +12,7 @@ import { fedInformers } from '../../../network/dns/harness.ts';
 
 const node = (name: string, metadata: Node['metadata']): Node => ({ metadata: { name, ...metadata } });
 
-test('restores the node group label that a host deleted from its own Node, regardless of a new claim', async () => {
+test('a Node that its host deleted and registered again returns to its former group, regardless of a new claim', async () => {
   const fed = fedInformers();
   const patched: [string, unknown][] = [];
   const resource = {
@@ -55,7 +55,7 @@ test('restores the node group label that a host deleted from its own Node, regar
   ]);
 });
 
-test('labels a Node with the group of its first claim, but never with labels of masters', async () => {
+test('creates the default node groups, and labels a Node by its first claim, but never as a master', async () => {
   const fed = fedInformers();
   const created: string[] = [];
   const labelled = new Map<string, unknown>();

@@ -84,7 +84,7 @@ test('a MachineSet that is being deleted creates and deletes no Machine', () => 
   assert.deepEqual([plan.create, plan.delete, plan.adopt], [0, [], []]);
 });
 
-test('counts a Node as available after minReadySeconds', () => {
+test('a MachineSet counts a Node as available after minReadySeconds', () => {
   const set = { ...setOf(1), spec: { ...setOf(1).spec, minReadySeconds: 60 } };
   const plan = planMachineSet({ set, machines: [machineOf('a')], node: () => nodeOf('True', 20_000) }, context);
   assert.deepEqual([plan.status.readyReplicas, plan.status.availableReplicas], [1, 0]);

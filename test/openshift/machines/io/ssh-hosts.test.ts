@@ -94,7 +94,7 @@ describe('hosts over SSH', { skip }, () => {
     assert.equal(existsSync(marker), false);
   });
 
-  test('rejects an unauthorized key without a prompt', async () => {
+  test('fails for an SSH key that the host does not authorize, without a password prompt', async () => {
     const privateKey = await readFile(join(directory, 'other'), 'utf8');
     const session = await openSsh({ ...target, privateKey }, directory);
     await assert.rejects(session.run('true'), /Permission denied/);

@@ -216,7 +216,7 @@ describe('login to the console', () => {
     assert.deepEqual([refused.code, refused.headers['set-cookie']], [401, undefined]);
   });
 
-  it('a logout revokes the token and ends the session', async () => {
+  it('a logout from the console revokes the token and ends the session', async () => {
     const { token } = await login();
     const count = async () => (await server.call<{ items: unknown[] }>('GET', TOKENS)).body.items.length;
     const before = await count();

@@ -193,7 +193,7 @@ describe('oc login', () => {
     assert.equal(await whoami(server, other.token), 'sha');
   });
 
-  it('permissions of a token are restricted to its scopes', async () => {
+  it('the permissions of a token are limited to its scopes', async () => {
     const { token } = await login(server, 'dev', 'password1', 'user:info');
     assert.equal(await whoami(server, token), 'dev');
     const own = await withToken<{ message: string }>(server, token, 'GET', OWN_TOKENS);
@@ -448,7 +448,7 @@ describe('oc login', () => {
     assert.ok((await dispatched()) - before >= 5, 'requests of logins are dispatched by flow control');
   });
 
-  it('accepts kubeadmin until its secret is deleted', async () => {
+  it('accepts the login kubeadmin until its secret is deleted', async () => {
     const password = 'abcde-fghij-klmno-pqrst';
     const secret = (hash: string) => ({
       apiVersion: 'v1',

@@ -337,7 +337,7 @@ describe('identity providers', () => {
 });
 
 describe('groups of an LDAP server', () => {
-  it('ignores a group whose common name is only a part of the component', async () => {
+  it('ignores LDAP groups whose name component is escaped or multi-valued', async () => {
     const created: string[] = [];
     const objects = {
       freshen: async () => {},

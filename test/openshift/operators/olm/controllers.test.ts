@@ -407,7 +407,7 @@ describe('operator lifecycle manager', () => {
     assert.match(failed.status?.message ?? '', /"v9\.apps" has no valid API group|in a group that the API server/);
   });
 
-  it('creates aggregated roles, webhooks and foreign conversions only if the installing service account may', async () => {
+  it('creates aggregated roles, webhooks and foreign conversions only with permissions of the installing service account', async () => {
     const foreign = crdOf({ plural: 'ledgers', kind: 'Ledger' });
     await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', foreign);
     const conversion = {
@@ -606,7 +606,7 @@ describe('operator lifecycle manager', () => {
     await phaseOf('only.v1.0.0', 'whole', 'Succeeded');
   });
 
-  it('reads a catalog from a ConfigMap and follows its changes', async () => {
+  it('reads a catalog from a ConfigMap and updates it when the ConfigMap changes', async () => {
     await namespace('maps');
     const old = { name: 'old', version: '0.1.0', crd: { plural: 'olds', kind: 'Old' } };
     const data = (versions: readonly object[]) => ({

@@ -78,7 +78,7 @@ test('installs changed files itself only at start or if no API server has respon
   assert.equal(typeOf(hostStep(running, view({ ...changed, isStarting: true }))), 'install 2');
 });
 
-test('marks a healthy trial revision as good', () => {
+test('marks a healthy revision on trial as good', () => {
   assert.equal(typeOf(hostStep(onTrial, view({ digest: 'b', restartDigest: 'b' }))), 'succeed');
   assert.equal(succeeded(onTrial, 5).trial, undefined);
   assert.equal(succeeded(onTrial, 5).revisions[1]?.outcome, 'good');

@@ -76,7 +76,7 @@ test('creates no revision before a host has reported the digest of its files', (
   assert.equal(plan.latest, 0);
 });
 
-test('adopts the initial revision of the hosts as the first one', () => {
+test('records the initial revision of the hosts as revision 1', () => {
   const plan = planRevisions(state({ latest: 0, revisions: [] }), T0);
   assert.deepEqual(plan.revisions, [{ revision: 1, phase: 'Succeeded', reason: 'm1: initial revision', overlay: '' }]);
 });
@@ -138,7 +138,7 @@ test('updates masters that are not Ready first, then unhealthy ones, then those 
   assert.equal(targets(planRevisions(state({ ...forced, masters: [away, sick, old] }), T0)), 'm1:3');
 });
 
-test('replaces the revision being installed with a newer one', () => {
+test('installs a newer revision in place of the revision that is being installed', () => {
   const first = planRevisions(state({ overlay: FORCED }), T0);
   const newer = planRevisions(after(state({ overlay: '{"logLevel":"Debug"}' }), first), T0);
   assert.equal(newer.latest, 3);

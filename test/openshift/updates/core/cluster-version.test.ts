@@ -283,7 +283,7 @@ test('Upgradeable=False blocks minor updates, but neither patch updates nor forc
   assert.ok(cluster.plan().ask);
 });
 
-test('rejects a downgrade and an unknown release, and performs a forced downgrade', () => {
+test('rejects a downgrade or an unknown release, and performs a forced downgrade', () => {
   const cluster = new Cluster();
   cluster.plan();
   cluster.releases = [release('0.0.9')];

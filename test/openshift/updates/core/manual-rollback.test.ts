@@ -57,7 +57,7 @@ test('a manual rollback assumes store level 2 for a former release whose manifes
   assert.throws(() => planManualRollback(facts({ record }), false), /up to level 2, and the store has level 3/);
 });
 
-test('a manual rollback is rejected on hosts without a former release', () => {
+test('rejects a manual rollback on hosts without a former release', () => {
   assert.throws(() => planManualRollback(facts({ record: undefined }), false), /no record of a former release/);
   assert.throws(() => planManualRollback(facts({ record: { ...DONE, from: '0.2.0' } }), false), /no record/);
   assert.throws(() => planManualRollback(facts({ link: '0.3.0' }), false), /names 0\.3\.0, but .* to 0\.2\.0/);

@@ -230,7 +230,7 @@ test('restores no store snapshot after a successful update, during a trial, or f
   assert.equal(snapshotAfterRollback(record({ phase: 'rollingBack' }), '0.1.0'), 'store-0.1.0.db');
 });
 
-test('an update ignores a damaged record of its progress', () => {
+test('an update ignores a damaged record of an earlier update', () => {
   for (const text of [
     '',
     '{',

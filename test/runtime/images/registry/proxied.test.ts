@@ -17,7 +17,7 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 const listen = (server: Server): Promise<void> => new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
 const MANIFEST = JSON.stringify({ schemaVersion: 2, layers: [] });
 
-describe('a registry behind a proxy', () => {
+describe('registry behind a proxy', () => {
   /** Targets that clients requested from the proxy, and the credentials it received. */
   const targets: string[] = [];
   const logins = new Set<string | undefined>();

@@ -225,7 +225,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       assert.ok(most >= 1 && most <= 2, `${most} runtimes at a time`);
     });
 
-    it('an exec has the environment and user of its container, and TERM with a terminal', async () => {
+    it('an exec has the environment and user of its container, and sets TERM with a terminal', async () => {
       const result = await sh('echo $GREETING; echo "$ODD"; id -u; echo "TERM=$TERM"');
       assert.equal(Buffer.from(result.stdout).toString(), 'hello\n"q"\\\n1000\nTERM=\n');
       const session = await lab.runtime().exec(id, {

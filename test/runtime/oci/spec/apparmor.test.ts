@@ -26,7 +26,7 @@ describe('AppArmor profiles', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('requires an AppArmor profile of type Localhost to be loaded', async () => {
+  it('rejects a container whose AppArmor profile of type Localhost is not loaded', async () => {
     assert.equal(await appArmorProfile({ appArmor: { type: 'localhost', profile: 'own' } }, files), 'own');
     await assert.rejects(appArmorProfile({ appArmor: { type: 'localhost', profile: 'ow' } }, files), {
       code: 'create-failed',

@@ -44,11 +44,11 @@ describe('volumes mounted over kernel file systems', () => {
     '/dev/pts/0',
     '/dev/console',
   ])
-    it(`rejects a volume at ${path}`, () => refuses('/dev', mount(path)));
+    it(`rejects a volume mounted at ${path}`, () => refuses('/dev', mount(path)));
   for (const path of ['/proc', '/proc/self', '/proc/sys/kernel'])
-    it(`rejects a volume at ${path}`, () => refuses('/proc', mount(path)));
+    it(`rejects a volume mounted at ${path}`, () => refuses('/proc', mount(path)));
   for (const path of ['/sys', '/sys/fs/cgroup', '/sys/firmware'])
-    it(`rejects a volume at ${path}`, () => refuses('/sys', mount(path)));
+    it(`rejects a volume mounted at ${path}`, () => refuses('/sys', mount(path)));
   it('rejects a volume mounted at the root of the container', () => refuses('/', mount('/')));
 
   it('resolves symbolic links of the image and of volumes before it checks a mount path', async () => {

@@ -73,7 +73,7 @@ describe('encoded auth commands', () => {
   });
 });
 
-describe('the auth machine', () => {
+describe('auth machine', () => {
   it('rejects an invalid auth command with an error code and without a change of state', () => {
     const machine = enabled();
     const cases: readonly (readonly [AuthCommand, AuthErrorCode])[] = [

@@ -9,7 +9,7 @@ import { connect, remove, startHere, temporaryDirectory } from '../../harness.ts
 
 const RESERVE_BYTES = 10_000;
 
-it('rejected writes do not use up the disk reserve', async () => {
+it('transactions whose guards fail do not use up the reserve of a full disk', async () => {
   const directory = await temporaryDirectory();
   let full = false;
   const disk = {

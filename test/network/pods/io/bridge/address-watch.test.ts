@@ -26,7 +26,7 @@ const alive = (pid: number): boolean => {
   }
 };
 
-test('the address monitor ends when its process is killed', async () => {
+test('the address monitor ends when its parent process is killed', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-monitor-'));
   const ip = await monitor(directory);
   const module = join(import.meta.dirname, '../../../../../src/network/pods/io/bridge/address-watch.ts');

@@ -45,7 +45,7 @@ describe('plan for a change of host files', () => {
     assert.equal(next.note, 'note');
   });
 
-  it('writes no file that already has the wanted content', () => {
+  it('writes no host file that already has the requested content', () => {
     const state = stateWith({ '/etc/a': { kind: 'file', stored: '7', ...ROOT } });
     const { next, batch } = plan(state, [wanted('/etc/a', 'same', file('same'))]);
     assert.deepEqual(
@@ -86,7 +86,7 @@ describe('plan for a change of host files', () => {
     assert.deepEqual(next.originals['/etc/x/b'], { kind: 'absent' });
   });
 
-  it('a shared host file is edited without saving an original', () => {
+  it('edits a shared host file without saving an original', () => {
     const { next, batch } = plan(EMPTY, [wanted('/etc/a', 'new', file('old'), { isShared: true })]);
     assert.deepEqual(
       batch.replacements.map(({ path }) => path),

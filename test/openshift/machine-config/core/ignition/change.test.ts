@@ -78,7 +78,7 @@ test('applies the node disruption policy with the longest matching path, and run
   assert.deepEqual(steps(needs({}, keys, policies)), ['restart sshd.service']);
 });
 
-test('converts units to files and to the links of systemctl enable', () => {
+test('converts systemd units of an Ignition config to files and to the links of systemctl enable', () => {
   const config: IgnitionConfig = {
     ignition,
     systemd: {

@@ -53,7 +53,7 @@ test('accepts empty sections and null lists in an Ignition config, as Go clients
   assert.deepEqual([...invalid, ...refused], []);
 });
 
-test('rejects sections that a running host cannot change, with their paths', () => {
+test('rejects sections of an Ignition config that a running host cannot apply, with their paths', () => {
   const cases: readonly (readonly [object, string])[] = [
     [{ storage: { disks: [{ device: '/dev/sda' }] } }, 'spec.config.storage.disks'],
     [{ storage: { raid: [{ name: 'a' }] } }, 'spec.config.storage.raid'],
@@ -79,7 +79,7 @@ test('rejects sections that a running host cannot change, with their paths', () 
   }
 });
 
-test('an Ignition config with hostile paths or names is rejected', () => {
+test('rejects an Ignition config with hostile paths or names', () => {
   assert.match(firstOf(files(file('/etc/../shadow')), 'invalid'), /files\[0\]\.path: .*must be absolute/);
   assert.match(firstOf(files(file('etc/a')), 'invalid'), /must be absolute/);
   assert.match(firstOf(files(file('/etc//a')), 'invalid'), /must be absolute/);
@@ -103,7 +103,7 @@ test('an Ignition config with hostile paths or names is rejected', () => {
   assert.match(firstOf(key('ssh-rsa A\nssh-rsa B'), 'invalid'), /sshAuthorizedKeys\[0\]: .*one line/);
 });
 
-test('an Ignition config is rejected for invalid modes, owners, unit texts and types', () => {
+test('rejects an Ignition config with invalid modes, owners, unit texts or types', () => {
   assert.match(firstOf(files(file('/a', 'data:,', { mode: 0o4755 })), 'invalid'), /invalid mode 04755 for \/a/);
   assert.match(firstOf(files(file('/a', 'data:,', { mode: '0644' })), 'invalid'), /files\[0\]\.mode: .*integer/);
   const both = { user: { id: 1, name: 'a' } };
@@ -121,7 +121,7 @@ test('an Ignition config is rejected for invalid modes, owners, unit texts and t
   assert.deepEqual(parse(undefined).config, { ignition: { version: '3.2.0' } });
 });
 
-test('rejects a gzip bomb and a 100 MB URL at once', () => {
+test('rejects a gzip bomb and a data URL of 100 MB immediately', () => {
   const bomb = gzipSync(new Uint8Array(200 * 1024 * 1024)).toString('base64');
   const packed = { path: '/a', contents: { source: `data:;base64,${bomb}`, compression: 'gzip' } };
   const long = `data:,${'x'.repeat(100 * 1024 * 1024)}`;

@@ -40,7 +40,7 @@ test('copies a catalog from one master to another and deletes the replaced copy'
   assert.equal(await from.copies.open('0'.repeat(64)), undefined);
 });
 
-test('a fetched catalog copy with hostile or damaged content is rejected, and the existing copy is kept', async (t) => {
+test('rejects a fetched catalog copy with hostile or damaged content, and keeps the existing copy', async (t) => {
   const { root, copies } = await host(t, { 'lab/catalog.json': '{}' });
   const { lab: before = '' } = await copies.digests();
   const whole = 'a.json\x003\x00abc';

@@ -207,7 +207,7 @@ test('accepts package and channel names that are names of prototype properties, 
   assert.equal(catalog.packages.get('constructor')?.channels[0]?.head, 'valueOf');
 });
 
-test('converts a ConfigMap of the older format to a catalog', () => {
+test('converts a catalog ConfigMap of the older OLM format to a catalog', () => {
   const csv = (version: string, replaces?: string) => ({
     metadata: { name: `web.v${version}` },
     spec: {

@@ -22,7 +22,7 @@ test('orders versions as semver.org specifies', () => {
   assert.equal(compareSemver(version('1.0.0+a'), version('v1.0.0+b')), 0);
 });
 
-test('rejects invalid versions and ranges', () => {
+test('rejects invalid versions and version ranges', () => {
   for (const text of ['', '1', '1.2', '01.2.3', '1.2.3-01', '1.2.3-', 'a.b.c', '9'.repeat(400), '-1.0.0'])
     assert.equal(parseVersion(text), undefined, text);
   for (const text of [
@@ -40,7 +40,7 @@ test('rejects invalid versions and ranges', () => {
     assert.equal(parseRange(text), undefined, text);
 });
 
-test('includes pre-releases in a range by their order, unlike npm', () => {
+test('a version range includes pre-releases by their order, unlike in npm', () => {
   assert.equal(parseRange('>=1.0.0 <2.0.0')?.includes(version('1.5.0-beta')), true);
   assert.equal(parseRange('<1.0.0')?.includes(version('1.0.0-rc.1')), true);
 });
