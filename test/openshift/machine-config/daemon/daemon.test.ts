@@ -10,24 +10,21 @@ const root = { skip: process.getuid?.() !== 0 };
 const done = (world: World, config: string) => () =>
   world.annotation('state') === 'Done' && world.annotation('currentConfig') === config;
 
-test(
-  'applies a changed file without drain or reboot, and restores the original when the config drops the file',
-  root,
-  () =>
-    withWorld(async (world) => {
-      await world.write('etc/motd', 'original');
-      world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
-      world.configs.set('rendered-worker-2', fileConfig({}));
-      await world.restart();
-      world.desire('rendered-worker-1');
-      await world.until(done(world, 'rendered-worker-1'));
-      assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['hello', 'x']);
-      assert.deepEqual(world.steps, []);
-      world.desire('rendered-worker-2');
-      await world.until(done(world, 'rendered-worker-2'));
-      assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['original', undefined]);
-      assert.equal(world.annotation('reason'), '');
-    }),
+test('applies a changed file without a reboot, and restores the original when the file is dropped', root, () =>
+  withWorld(async (world) => {
+    await world.write('etc/motd', 'original');
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/motd': 'hello', '/etc/new/x': 'x' }));
+    world.configs.set('rendered-worker-2', fileConfig({}));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['hello', 'x']);
+    assert.deepEqual(world.steps, []);
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    assert.deepEqual([await world.read('etc/motd'), await world.read('etc/new/x')], ['original', undefined]);
+    assert.equal(world.annotation('reason'), '');
+  }),
 );
 
 test('writes, enables and starts a systemd unit, and stops it when the config drops the unit', root, () =>
@@ -61,34 +58,31 @@ test('writes, enables and starts a systemd unit, and stops it when the config dr
   }),
 );
 
-test(
-  'follows the node disruption policy, and reloads kubelet.conf and registries.conf without affecting pods',
-  root,
-  () =>
-    withWorld(async (world) => {
-      const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
-      world.configs.set('rendered-worker-1', fileConfig(files));
-      world.policies = {
-        spec: {
-          nodeDisruptionPolicy: {
-            files: [
-              { path: '/etc/app', actions: [{ type: 'Drain' }, { type: 'Reload', reload: { serviceName: 'app' } }] },
-            ],
-          },
+test('follows the node disruption policy, and reloads kubelet.conf and registries.conf in place', root, () =>
+  withWorld(async (world) => {
+    const files = { '/etc/kubernetes/kubelet.conf': '{}', '/etc/containers/registries.conf': '', '/etc/app/a': 'a' };
+    world.configs.set('rendered-worker-1', fileConfig(files));
+    world.policies = {
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [
+            { path: '/etc/app', actions: [{ type: 'Drain' }, { type: 'Reload', reload: { serviceName: 'app' } }] },
+          ],
         },
-      };
-      await world.restart();
-      world.desire('rendered-worker-1');
-      await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-1');
-      assert.equal(world.annotation('state'), 'Working');
-      assert.equal(await world.read('etc/app/a'), undefined);
-      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
-      await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
-      assert.deepEqual(world.steps, ['reload app.service', 'reload-images', 'restart-kubelet']);
-      assert.equal(world.annotation('state'), 'Working');
-      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
-      await world.until(done(world, 'rendered-worker-1'));
-    }),
+      },
+    };
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-1');
+    assert.equal(world.annotation('state'), 'Working');
+    assert.equal(await world.read('etc/app/a'), undefined);
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-1' });
+    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+    assert.deepEqual(world.steps, ['reload app.service', 'reload-images', 'restart-kubelet']);
+    assert.equal(world.annotation('state'), 'Working');
+    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+    await world.until(done(world, 'rendered-worker-1'));
+  }),
 );
 
 test('reports a change that a running host does not support as Unreconcilable, and applies the next config', root, () =>
@@ -114,36 +108,33 @@ test('reports a change that a running host does not support as Unreconcilable, a
   }),
 );
 
-test(
-  'rolls back a config after which the host is not Ready, reports the failure and does not retry the config',
-  root,
-  () =>
-    withWorld(async (world) => {
-      await world.write('etc/network', 'up');
-      world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
-      world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2', '/etc/network': 'down' }));
-      await world.restart();
-      world.desire('rendered-worker-1');
-      await world.until(done(world, 'rendered-worker-1'));
-      // The config removes the network, so the API server is unreachable afterwards.
-      Object.defineProperty(world, 'reachable', {
-        get: () => readFileSync(join(world.root, 'etc/network'), 'utf8') !== 'down',
-      });
-      world.desire('rendered-worker-2');
-      await world.until(async () => (await world.read('etc/network')) === 'down');
-      await world.until(async () => (await world.read('etc/network')) === 'up');
-      await world.until(() => world.annotation('state') === 'Degraded');
-      const reason = 'rolled back from rendered-worker-2 to rendered-worker-1: API server not reached within 0m2s';
-      assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
-      assert.equal(await world.read('etc/a'), '1');
-      assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
-      assert.ok(world.events.some((event) => event.startsWith('Warning ConfigRolledBack')));
-      await world.restart();
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      assert.equal(await world.read('etc/a'), '1');
-      world.desire('rendered-worker-1');
-      await world.until(done(world, 'rendered-worker-1'));
-    }),
+test('rolls back a config after which the host is not Ready, and does not retry the config', root, () =>
+  withWorld(async (world) => {
+    await world.write('etc/network', 'up');
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2', '/etc/network': 'down' }));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    // The config removes the network, so the API server is unreachable afterwards.
+    Object.defineProperty(world, 'reachable', {
+      get: () => readFileSync(join(world.root, 'etc/network'), 'utf8') !== 'down',
+    });
+    world.desire('rendered-worker-2');
+    await world.until(async () => (await world.read('etc/network')) === 'down');
+    await world.until(async () => (await world.read('etc/network')) === 'up');
+    await world.until(() => world.annotation('state') === 'Degraded');
+    const reason = 'rolled back from rendered-worker-2 to rendered-worker-1: API server not reached within 0m2s';
+    assert.ok(world.annotation('reason').startsWith(reason), world.annotation('reason'));
+    assert.equal(await world.read('etc/a'), '1');
+    assert.equal(world.annotation('currentConfig'), 'rendered-worker-1');
+    assert.ok(world.events.some((event) => event.startsWith('Warning ConfigRolledBack')));
+    await world.restart();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(await world.read('etc/a'), '1');
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+  }),
 );
 
 const networkUnit = (script: string) => ({
@@ -158,38 +149,35 @@ const networkUnit = (script: string) => ({
   },
 });
 
-test(
-  'rolls back a unit that disconnects the host some seconds later, together with a config applied in between',
-  root,
-  () =>
-    withWorld(async (world) => {
-      world.settleMs = 2_000;
-      world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
-      world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
-      world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
-      await world.restart();
-      world.desire('rendered-worker-1');
-      await world.until(done(world, 'rendered-worker-1'));
-      world.desire('rendered-worker-2');
-      await world.until(done(world, 'rendered-worker-2'));
-      // The killed process had the record of the old config on disk, not only in memory.
-      world.steps.length = 0;
-      await world.restart();
-      await world.until(done(world, 'rendered-worker-2'));
-      world.desire('rendered-worker-3');
-      await world.until(done(world, 'rendered-worker-3'));
-      assert.deepEqual(world.steps, []);
-      world.reachable = false;
-      await world.until(async () => (await world.read('etc/a')) === '1');
-      world.reachable = true;
-      await world.until(() => world.annotation('state') === 'Degraded');
-      assert.match(
-        world.annotation('reason'),
-        /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
-      );
-      assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
-      assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
-    }),
+test('rolls back a unit that disconnects the host later, together with a later config', root, () =>
+  withWorld(async (world) => {
+    world.settleMs = 2_000;
+    world.configs.set('rendered-worker-1', fileConfig({ '/etc/a': '1' }));
+    world.configs.set('rendered-worker-2', fileConfig({ '/etc/a': '2' }, networkUnit('/bin/down-in-20-s')));
+    world.configs.set('rendered-worker-3', fileConfig({ '/etc/a': '3' }, networkUnit('/bin/down-in-20-s')));
+    await world.restart();
+    world.desire('rendered-worker-1');
+    await world.until(done(world, 'rendered-worker-1'));
+    world.desire('rendered-worker-2');
+    await world.until(done(world, 'rendered-worker-2'));
+    // The killed process had the record of the old config on disk, not only in memory.
+    world.steps.length = 0;
+    await world.restart();
+    await world.until(done(world, 'rendered-worker-2'));
+    world.desire('rendered-worker-3');
+    await world.until(done(world, 'rendered-worker-3'));
+    assert.deepEqual(world.steps, []);
+    world.reachable = false;
+    await world.until(async () => (await world.read('etc/a')) === '1');
+    world.reachable = true;
+    await world.until(() => world.annotation('state') === 'Degraded');
+    assert.match(
+      world.annotation('reason'),
+      /^rolled back from rendered-worker-3 to rendered-worker-1: API server not reached for 0m2s, soon after/,
+    );
+    assert.equal(await world.read('etc/systemd/system/network.service'), undefined);
+    assert.deepEqual(world.steps, ['daemon-reload', 'stop network.service']);
+  }),
 );
 
 test('keeps an unconfirmed config when the next config fails, until the unconfirmed config itself fails', root, () =>
@@ -272,38 +260,41 @@ test('the machine config daemon restores all files when one step of a config fai
   }),
 );
 
-test('applies kernel arguments by drain, boot loader change and reboot, and checks the running kernel', root, () =>
-  withWorld(async (world) => {
-    await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
-    const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
-    world.configs.set('rendered-worker-1', spec);
-    world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
-    await world.restart();
-    world.desire('rendered-worker-1');
-    await world.until(() => world.annotation('desiredDrain') !== '');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
-    await world.until(() => world.steps.includes('reboot'));
-    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-    assert.equal(world.annotation('state'), 'Working');
-    world.annotate({ touched: 'meanwhile' });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
-    Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
-    await world.restart();
-    await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
-    await world.until(done(world, 'rendered-worker-1'));
-    // Simulates a boot loader that does not pass the arguments.
-    world.desire('rendered-worker-2');
-    await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
-    world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
-    await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
-    world.bootId = 'boot-3';
-    await world.restart();
-    await world.until(() => world.annotation('state') === 'Degraded');
-    assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
-    assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
-  }),
+test(
+  'changes kernel arguments with a drain, the boot loader file, a reboot and a check of the running kernel',
+  root,
+  () =>
+    withWorld(async (world) => {
+      await world.write('boot/firmware/cmdline.txt', 'console=tty1 rootwait\n');
+      const spec = { ...fileConfig({}), kernelArguments: ['isolcpus=2,3', 'nosmt'] };
+      world.configs.set('rendered-worker-1', spec);
+      world.configs.set('rendered-worker-2', { ...spec, kernelArguments: ['nosmt', 'never=1'] });
+      await world.restart();
+      world.desire('rendered-worker-1');
+      await world.until(() => world.annotation('desiredDrain') !== '');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: world.annotation('desiredDrain') });
+      await world.until(() => world.steps.includes('reboot'));
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+      assert.equal(world.annotation('state'), 'Working');
+      world.annotate({ touched: 'meanwhile' });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      assert.equal(world.steps.filter((step) => step === 'reboot').length, 1);
+      Object.assign(world, { bootId: 'boot-2', cmdline: 'console=tty1 rootwait isolcpus=2,3 nosmt' });
+      await world.restart();
+      await world.until(() => world.annotation('desiredDrain') === 'uncordon-rendered-worker-1');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'uncordon-rendered-worker-1' });
+      await world.until(done(world, 'rendered-worker-1'));
+      // Simulates a boot loader that does not pass the arguments.
+      world.desire('rendered-worker-2');
+      await world.until(() => world.annotation('desiredDrain') === 'drain-rendered-worker-2');
+      world.annotate({ [`${PREFIX}lastAppliedDrain`]: 'drain-rendered-worker-2' });
+      await world.until(() => world.steps.filter((step) => step === 'reboot').length === 2);
+      world.bootId = 'boot-3';
+      await world.restart();
+      await world.until(() => world.annotation('state') === 'Degraded');
+      assert.match(world.annotation('reason'), /kernel arguments not in effect after the reboot: never=1/);
+      assert.equal(await world.read('boot/firmware/cmdline.txt'), 'console=tty1 rootwait isolcpus=2,3 nosmt\n');
+    }),
 );
 
 /** Runs until the reboot for the config's kernel arguments starts. */
