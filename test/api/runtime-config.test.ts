@@ -41,7 +41,7 @@ describe('--runtime-config', () => {
     assert.deepEqual(namesOf(['api/ga', false]), only(/\/v\d+(?:beta|alpha)\d+\//));
   });
 
-  it('gives precedence to the narrower setting, whatever the order', () => {
+  it('gives precedence to the more specific setting, independent of the order', () => {
     assert.deepEqual(namesOf(['api/beta', true], ['api/all', false]), betas);
     assert.deepEqual(namesOf(['apps/v1', true], ['api/all', false]), only(/^apps\/v1\//));
     assert.deepEqual(namesOf(['apps/v1', false], ['api/ga', true]), without(/^apps\/v1\//));
@@ -57,7 +57,7 @@ describe('--runtime-config', () => {
     assert.deepEqual(namesOf(['api/v1/pods', false]), without(/^\/v1\/pods$/));
   });
 
-  it('disables versions of a kind separately, including the stored one', () => {
+  it('disables versions of a kind separately, including the storage version', () => {
     assert.deepEqual(namesOf(['autoscaling/v2', false]), without(/^autoscaling\/v2\//));
   });
 });

@@ -37,7 +37,7 @@ suite(
   cases.filter((each) => each.exclusive !== true),
 );
 suite(
-  'attacks that need the appliance for themselves',
+  'attacks that need an exclusive appliance',
   1,
   cases.filter((each) => each.exclusive === true),
 );

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storeRevision, toStoreKey } from '../../src/base/brand.ts';
 
-test('accepts revisions that the store can have', () => {
+test('accepts non-negative safe integers as store revisions', () => {
   for (const value of [0, 1, Number.MAX_SAFE_INTEGER]) assert.equal(storeRevision(value), value);
 });
 

@@ -16,7 +16,7 @@ test('renews a certificate at 70 to 80 percent of its lifetime, distributed by s
   }
 });
 
-test('counts the lifetime of a certificate that is valid from 1970 on from its end', () => {
+test('derives the renewal time from notAfter if notBefore is 1970', () => {
   const dates = { notBeforeMs: 0, notAfterMs: NOW + LIFE, serial: '00' };
   assert.equal(renewalDueMs(dates, LIFE), NOW + 0.7 * LIFE);
   assert.equal(whyRenew(dates, LIFE, NOW), undefined);
@@ -24,7 +24,7 @@ test('counts the lifetime of a certificate that is valid from 1970 on from its e
   assert.equal(whyRenew(dates, LIFE, NOW + 3 * LIFE), 'expired');
 });
 
-test('renews certificates that were issued by a clock in 2040 when the clock is right', () => {
+test('renews certificates that a host with its clock in 2040 has issued, after the clock is corrected', () => {
   const then = Date.UTC(2040, 0, 1);
   const own = { notBeforeMs: 0, notAfterMs: then + LIFE, serial: '00' };
   assert.equal(whyRenew(own, LIFE, then), undefined);

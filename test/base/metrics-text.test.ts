@@ -54,7 +54,7 @@ test('writes random labels so that a parser reads the same values', () => {
   }
 });
 
-test('writes metrics as families, plain values and histograms', () => {
+test('writes metrics in text format: counters, gauges and histograms', () => {
   const histogram = new Histogram([0.5, 1]);
   for (const value of [0.25, 0.75, 2]) histogram.observe(value);
   const text = new MetricsText();

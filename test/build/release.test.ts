@@ -97,13 +97,13 @@ describe('release', () => {
     assert.ok(!verify(undefined, Buffer.from(`${sums} `), publicKey, signature));
   });
 
-  test('release has the section of its version as notes and refuses a version without one', async () => {
+  test('release notes are the section of the version; a version without a section is refused', async () => {
     assert.equal(await readFile(at('RELEASE-NOTES.md'), 'utf8'), '# hyperedge 1.2.3\n\n- A change.\n');
     assert.throws(() => releaseNotes('## 1.2.3\n\n- x\n', '1.2.4'), /has no section "## 1\.2\.4"; add it/);
     assert.throws(() => releaseNotes('## 1.2.3\n\n## 1.2.2\n', '1.2.3'), /"## 1\.2\.3" is empty/);
   });
 
-  test('lists npm packages and carried programs with version and licence, without those for development', async () => {
+  test('lists npm packages and bundled programs with version and licence in the SBOM, without development packages', async () => {
     const sbom = JSON.parse(await readFile(at('hyperedge-1.2.3.cdx.json'), 'utf8'));
     assert.equal(sbom.bomFormat, 'CycloneDX');
     assert.equal(sbom.metadata.timestamp, '2023-11-14T22:13:20Z');
@@ -129,7 +129,7 @@ describe('release', () => {
     assert.notEqual(JSON.parse(other).serialNumber, sbom.serialNumber);
   });
 
-  test('takes licences from the fields of a copyright file, else from the common licences it names', () => {
+  test('takes licences from the fields of a Debian copyright file, or from the common licences that the file names', () => {
     assert.deepEqual(debianLicenses('License: GPL-2+\n\nLicense: BSD-3-clause\nLicense: GPL-2+\n'), [
       'BSD-3-clause',
       'GPL-2+',
@@ -171,14 +171,14 @@ describe('release', () => {
     assert.match(page.stdout, /^\.TH HYPEREDGE-TOKEN-CREATE 1 "2023-11-14" "hyperedge 1\.2\.3"/);
   });
 
-  test('release has no error of lintian', { skip: noDpkg || noLintian }, async () => {
+  test('lintian reports no error for the package', { skip: noDpkg || noLintian }, async () => {
     const ran = await run('lintian', ['--fail-on', 'none', '--allow-root', at(NAME)]).catch((error) => error);
     // The executable of this test is a script.
     const errors = ran.stdout.split('\n').filter((line: string) => line.startsWith('E: '));
     assert.deepEqual(errors, []);
   });
 
-  test('keeps an earlier release when a later one fails', async () => {
+  test('keeps an earlier release when a later build fails', async () => {
     await writeFile(join(work, 'another-checkout/CHANGELOG.md'), '# Changelog\n');
     await assert.rejects(assemble('another-checkout'), /has no section "## 1\.2\.3"/);
     assert.deepEqual((await readdir(join(work, 'another-checkout'))).sort(), [

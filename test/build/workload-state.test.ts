@@ -11,7 +11,7 @@ const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineEx
 const pod = (name: string, status: PodState['status'] = {}): PodState => ({ metadata: { name }, status });
 const READY = { conditions: [{ type: 'Ready', status: 'True' }] };
 
-test('takes a deployment as ready although an earlier start exceeded its progress deadline', () => {
+test('treats a deployment as ready although an earlier roll-out exceeded its progress deadline', () => {
   assert.deepEqual(notReady(deployment(2, { conditions: [late] }), [pod('a', READY), pod('b', READY)]), []);
 });
 

@@ -22,7 +22,7 @@ test('the exit code of alerts is 1 for critical alerts, 3 for warnings, and 0 fo
   assert.equal(exitCodeOf({ alerts: [alert({ severity: 'info' })] }), 0);
 });
 
-test('alerts are printed with time, summary, fix and silent endpoints', () => {
+test('alerts are printed with time, summary and fix, and with endpoints that do not answer', () => {
   const targets = [{ job: 'hyperedge-api', up: false, error: 'connect ECONNREFUSED' }];
   const text = printAlerts({ node: 'edge-1', evaluatedAtMs: 0, targets, alerts: [alert({})] });
   assert.match(text, /^node edge-1: 1 firing, 0 pending, evaluated 1970-01-01T00:00:00.000Z\n/);

@@ -19,12 +19,12 @@ test('run is the host process unless an image is given', () => {
   assert.equal(isClientVerb(['run', 'web', '--image', 'nginx']), true);
 });
 
-test('config has verbs of the client in addition to those for the bootstrap file', () => {
+test('the command config has the verbs of kubectl config in addition to the verbs for the bootstrap file', () => {
   assert.equal(isClientVerb(['config', 'view']), true);
   assert.equal(isClientVerb(['config', 'check']), false);
 });
 
-test('the client has a bundle of its own', () => {
+test('the built-in client has a separate bundle', () => {
   assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: 'hyperedge' }), 'kubectl');
   assert.equal(bundleOf({ argv: ['kubectl', 'version'], argv0: 'hyperedge' }), 'kubectl');
   assert.equal(bundleOf({ argv: ['get', 'pods'], argv0: '/usr/local/bin/kubectl' }), 'kubectl');

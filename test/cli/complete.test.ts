@@ -75,7 +75,7 @@ describe('values of this host', () => {
     });
   });
 
-  test('completes components of revisions, and offers nothing for an unknown one', async () => {
+  test('completes components of revisions, and offers no value for an unknown component', async () => {
     assert.deepEqual((await completed('revisions', 'diff', '--root', root, 'kube-apis')).values, ['kube-apiserver']);
     assert.deepEqual((await completed('revisions', 'diff', '--root', root, 'x', '')).values, []);
     assert.deepEqual((await completed('image', 'pin', '--root', root, '')).values, []);

@@ -194,7 +194,7 @@ test('formats tables and sizes of command output', () => {
   );
 });
 
-test('takes the component from the first argument of hyperkube and from the name of other links', async () => {
+test('selects the component by the first argument of hyperkube, or by the name of the link', async () => {
   assert.match((await hyperedge(['kube-proxy', '--help'], 'hyperkube')).stdout, /^Usage: hyperedge proxy /);
   assert.match((await hyperedge(['--help'], 'kube-proxy')).stdout, /^Usage: hyperedge proxy /);
   assert.match((await hyperedge(['--help'], '/usr/local/bin/openshift-node')).stdout, /^Usage: hyperedge run /);

@@ -49,7 +49,7 @@ async function checkPages(check: (path: string) => { stdout: string; stderr: str
   }
 }
 
-test('the overview in the documents is that of the table', async () => {
+test('the command overview in the documents equals the command table', async () => {
   const page = await readFile(join(import.meta.dirname, '../../docs/command-line.md'), 'utf8');
   assert.equal(page, withOverview(page), 'run node build/command-overview.ts');
 });

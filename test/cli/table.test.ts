@@ -14,7 +14,7 @@ async function printed(...argv: string[]): Promise<string> {
   return texts.join('');
 }
 
-test('each command has its own name, of one or two words', () => {
+test('each command has a unique name of one or two words', () => {
   const names = COMMANDS.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^[a-z][a-z-]*( [a-z][a-z-]*)?$/);
@@ -24,7 +24,7 @@ test('each command has its own name, of one or two words', () => {
   );
 });
 
-test('each summary begins with a verb in lower case and has no full stop', () => {
+test('each command summary begins with a verb in lower case and has no full stop', () => {
   for (const { name, summary } of COMMANDS) assert.match(summary, /^[a-z][^\n]*[^.\n]$/, name);
 });
 

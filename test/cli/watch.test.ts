@@ -31,7 +31,7 @@ async function watched(frames: readonly string[], rows: number | undefined, fail
   return written;
 }
 
-test('redraws each frame over the last one with one write, and restores the terminal', async () => {
+test('redraws each frame over the previous frame with one write, and restores the terminal', async () => {
   assert.deepEqual(await watched(['a\nb\n', 'c\n'], 24), [
     `${ESCAPE}?25l${ESCAPE}?7l`,
     `\ra${ESCAPE}K\nb${ESCAPE}K\n${ESCAPE}J`,

@@ -16,7 +16,7 @@ function answering(status: object) {
   return { client: { request } as unknown as ApiClient, sent };
 }
 
-test('returns all that the API server reports about a token', async () => {
+test('returns name, UID, groups and extra of a token from a TokenReview', async () => {
   const user = { username: 'dev', uid: '7', groups: ['system:authenticated'], extra: SCOPES };
   const { client } = answering({ authenticated: true, user });
   const identity = await reviewToken(client, 't');
@@ -26,7 +26,7 @@ test('returns all that the API server reports about a token', async () => {
   assert.equal(await reviewToken(answering({}).client, 't'), undefined);
 });
 
-test("sends the identity's scopes in an access review", async () => {
+test('sends UID, groups and extra of the user in an access review', async () => {
   const { client, sent } = answering({ allowed: true });
   assert.equal(await reviewAccess(client, { name: 'dev', uid: '7', groups: ['g'], extra: SCOPES }, PATH), true);
   assert.deepEqual(sent, [

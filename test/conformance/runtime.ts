@@ -198,7 +198,7 @@ export function runtimeConformance(
       return Buffer.concat(parts).toString('utf8');
     }
 
-    it('runs a pod: created, running, exited, with exit code, times and log', () =>
+    it('runs a pod from created to exited, and reports its exit code, times and log', () =>
       withPod(async (sandboxId, config) => {
         const listed = (await cri().listPodSandboxes()).find(({ id }) => id === sandboxId);
         assert.equal(listed?.state, 'ready');
@@ -445,7 +445,7 @@ export function runtimeConformance(
         assert.ok((inodes.get(busy) ?? 0) > 1 && (inodes.get(busy) ?? 0) < 100);
       }));
 
-    it('runs commands: exit codes, both outputs, time-out, and failures to start', () =>
+    it('runs a command and returns its exit code and both outputs, or the reason of a failure', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         assert.deepEqual(await exec(id, 'sh', '-c', 'echo o; echo e >&2; exit 5'), {
@@ -470,7 +470,7 @@ export function runtimeConformance(
         });
       }));
 
-    it('streams a command: input until its end, large output, separate errors', () =>
+    it('streams a command with input until its end, large output and separate errors', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'sleep 60');
         const command = ['sh', '-c', 'wc -c; echo problem >&2; exit 4'];
@@ -540,7 +540,7 @@ export function runtimeConformance(
         assert.ok(!(await exec(id, 'ps')).stdout.includes('4321'));
       }));
 
-    it('attaches to a container: input once, output, end', () =>
+    it('attaches to a container with stdinOnce, and returns its output until its end', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'echo before; cat; echo end >&2', { stdin: true, stdinOnce: true });
         await eventually(

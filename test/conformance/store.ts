@@ -96,7 +96,7 @@ export function storeConformance(suite: StoreSuite): void {
       return result.revision;
     };
 
-    it('creates a key once: a guard of 0 means that it does not exist', async () => {
+    it('a guard with revision 0 requires that the key does not exist', async () => {
       const key = `${fresh()}a`;
       const first = await store.commit({ guards: [{ key, modRevision: 0 }], puts: [{ key, value: bytes('1') }] });
       assert.ok(first.committed);
@@ -183,7 +183,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal((await store.get(key)).revision, revision);
     });
 
-    it('ranges in key order, with limit, count, keys only, and at a revision', async () => {
+    it('ranges return keys in order, with limit, count, keys-only, and at a revision', async () => {
       const prefix = fresh();
       const keys = ['b', 'a', 'd', 'c'].map((name) => prefix + name);
       let last = 0;

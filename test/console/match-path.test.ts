@@ -8,7 +8,7 @@ describe('matchPath', () => {
     assert.deepEqual(matchPath('/', '/'), {});
   });
 
-  it('accepts a path without an optional segment, and the rest of a path', () => {
+  it('accepts a path without its optional segment, and matches the rest of a path', () => {
     assert.deepEqual(matchPath('/workloads/:kind?', '/workloads'), {});
     assert.deepEqual(matchPath('/workloads/:kind?', '/workloads/jobs/'), { kind: 'jobs' });
     assert.deepEqual(matchPath('/any/*', '/any/apps/v1/deployments'), { rest: 'apps/v1/deployments' });

@@ -31,7 +31,7 @@ describe('common oc commands', () => {
     );
   });
 
-  it('oc whoami --show-console finds the URL of the console when there is one', async () => {
+  it('oc whoami --show-console finds the URL of an enabled console', async () => {
     const url = async () =>
       (await plane.of(resources.configMaps).get('console-public', 'openshift-config-managed')).data?.['consoleURL'];
     assert.equal(await url(), undefined);

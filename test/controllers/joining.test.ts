@@ -73,7 +73,7 @@ const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const signatureOf = async (id: string): Promise<string | undefined> =>
   (await plane.of(resources.configMaps).get('cluster-info', 'kube-public')).data?.[`jws-kubeconfig-${id}`];
 
-test('signs cluster-info with a token and serves only that without credentials', async () => {
+test('signs cluster-info with a token, and serves only cluster-info without credentials', async () => {
   await plane.of(resources.secrets).create(tokenSecret('abcdef', inMs(3_600_000)));
   const signature = await eventually(() => signatureOf('abcdef'), 'the signature');
   const [header, , mac] = signature.split('.');
@@ -127,7 +127,7 @@ test('lets a bootstrap token read roles and settings, but no secret', async () =
   });
 });
 
-test('reserves names and machine-ids of Ready nodes, and frees those of lost ones', async () => {
+test('reserves names and machine IDs of Ready nodes, and releases them when a node is NotReady', async () => {
   const machine = (machineID: string, ready: boolean) => (node: import('../../src/api/generated/core/v1.ts').Node) => {
     const status = node.status ?? {};
     Object.assign(status, { nodeInfo: { machineID, kubeletVersion: 'v1.36.0' } });
@@ -216,7 +216,7 @@ test('approves certificates of a joining kubelet by token, but not for other nam
   await assert.rejects(stolen, { code: 'closed' });
 });
 
-test('leaves a request by the service account of OKD to an administrator', async () => {
+test("does not approve a request of OKD's node-bootstrapper service account automatically", async () => {
   const account = await eventually(
     () => plane.of(resources.serviceAccounts).get('node-bootstrapper', 'openshift-infra'),
     'the account',

@@ -171,7 +171,7 @@ test('orphan deletion: keeps dependents and removes their owner reference', asyn
   assert.equal(child.metadata?.ownerReferences, undefined);
 });
 
-test('deletes a dependent whose owner never existed, and removes only the reference if another owner is left', async () => {
+test('deletes a dependent whose owner never existed, and removes only the owner reference if another owner remains', async () => {
   const owner = await maps().create({ metadata: { name: 'real', namespace } });
   await maps().create(owned('stray', owner, { uid: '00000000-0000-4000-8000-000000000000' }));
   await eventually(() => gone(maps().get('stray', namespace)), 'the stray');
@@ -272,7 +272,7 @@ test('updates Endpoints and slices with readiness, and deletes them with their s
   await eventually(async () => (await slices()).length === 0, 'the slices gone');
 });
 
-test('holds only type and metadata in a metadata-only copy, from list and watch', async () => {
+test('a metadata-only informer holds only type and metadata, from list and watch', async () => {
   const secrets = plane.of(resources.secrets);
   await secrets.create({ metadata: { name: 's1', namespace, labels: { a: 'b' } }, data: { key: 'c2VjcmV0' } });
   const informers = createInformerFactory({ client: plane.admin, log: silentLog, clock, random });

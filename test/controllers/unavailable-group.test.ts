@@ -50,7 +50,7 @@ test('deletes known objects of terminating namespaces, and the namespaces after 
   );
 });
 
-test('deletes objects whose owners are deleted in the meantime', async () => {
+test('deletes objects whose owners are deleted while an API group is unavailable', async () => {
   const made = await plane.api.call('POST', API_SERVICES, { body: apiService('', 'away', NAME) });
   assert.equal(made.code, 201, made.text);
   const maps = plane.of(resources.configMaps);

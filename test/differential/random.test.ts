@@ -102,7 +102,7 @@ describe('random operations', () => {
 
   for (const subject of [CONFIG_MAPS, RIGS]) {
     for (const seed of SEEDS) {
-      it(`on ${subject.resource}, seed ${seed}`, async () => {
+      it(`random operations on ${subject.resource} leave the state that the model predicts, seed ${seed}`, async () => {
         const namespace = `life-${subject.plural}-${seed}`;
         await server.call('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
         await live(seed, STEPS, subject, namespace, connection.send);

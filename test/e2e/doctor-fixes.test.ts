@@ -27,12 +27,12 @@ before(
 after(() => drill.stop());
 
 const works = (fault: Fault): void => {
-  test(`${fault.id}: the fix works if ${fault.what}`, { timeout: FAULT_MS }, () => drill.drill(fault));
+  test(`the fix of the check ${fault.id} works if ${fault.what}`, { timeout: FAULT_MS }, () => drill.drill(fault));
 };
 
 for (const fault of RUNNING) works(fault);
 
-test('the host is stopped before the faults of a stopped host are provoked', () => drill.stopHost('TERM'));
+test('stops the host before the faults of a stopped host are provoked', () => drill.stopHost('TERM'));
 
 for (const fault of STOPPED) works(fault);
 

@@ -102,7 +102,7 @@ test('reports the name of an invalid manifest in the deploy directory', async ()
   assert.equal((await one('deploy-directory')).result, 'ok');
 });
 
-test('the fix of a finding saves a missing snapshot', async () => {
+test('the fix of a finding saves a snapshot if none exists', async () => {
   await reports('snapshots', /has no snapshot/);
   const saved = await host.hyperedge(['snapshot', 'save', '--root', host.root]);
   assert.equal(saved.code, 0, saved.stderr);

@@ -127,7 +127,7 @@ test('shows nodes and pods in kubectl top and scales an autoscaled workload unde
   assert.equal(JSON.parse(await raw('configz')).kubeletconfig.maxPods, 250);
 });
 
-test("uses a user's APIService and returns to the built-in one when it is deleted", async () => {
+test("serves metrics from a user's APIService, and from the built-in API after the APIService is deleted", async () => {
   const theirs = {
     apiVersion: 'apiregistration.k8s.io/v1',
     kind: 'APIService',

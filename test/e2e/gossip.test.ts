@@ -165,7 +165,7 @@ after(async () => {
   if (directory !== '') await rm(directory, { recursive: true, force: true });
 });
 
-test('joins hosts that start at different times, and a stock agent', {
+test('joins hosts that start at different times, and a stock serf agent', {
   skip: missing,
   timeout: 60_000,
 }, async (t) => {
@@ -249,7 +249,7 @@ test('reports a killed store immediately while its host is alive', {
   assert.ok(Math.max(...took) < 1000);
 });
 
-test('declares a disconnected member dead on both sides and merges the ring when it is reconnected', {
+test('each side of a network partition declares the other members dead, and the ring merges after reconnection', {
   skip: missing,
   timeout: 120_000,
 }, async (t) => {
@@ -262,7 +262,7 @@ test('declares a disconnected member dead on both sides and merges the ring when
   t.diagnostic(`one ring again after ${Math.round(await settled('one ring', 60_000))} ms`);
 });
 
-test('rotates keys on all members, including the stock agent, while events are sent', {
+test('rotates gossip keys on all members, including the stock serf agent, while events are sent', {
   skip: missing,
   timeout: 120_000,
 }, async () => {

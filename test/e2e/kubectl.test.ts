@@ -72,7 +72,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       );
     });
 
-    test('drain evicts as the disruption budget allows, and the rest after replacement', async () => {
+    test('drain evicts as many pods as the disruption budget allows, and the other pods after their replacement', async () => {
       const manifest = join(scratch, `${namespace}-pair.yaml`);
       await writeFile(manifest, pair(namespace));
       await must('apply', '-f', manifest);
@@ -182,7 +182,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('scale', 'deploy/web', '--replicas=1');
     });
 
-    test('describe, events, explain, api-resources, auth can-i and wait print what they should', async () => {
+    test('describe, events, explain, api-resources, auth can-i and wait print the expected information', async () => {
       assert.match(
         await inNamespace('wait', 'deploy/web', '--for=condition=Available', '--timeout=30s'),
         /condition met/,

@@ -119,7 +119,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     });
   });
 
-  test('makes resources that are patched into the capacity allocatable to pods', async () => {
+  test('resources that a client patches into the capacity become allocatable to pods', async () => {
     const patch = [{ op: 'add', path: '/status/capacity/example.com~1dongle', value: '2' }];
     await host.must(['patch', 'node', 'lb-one', '--subresource=status', '--type=json', '-p', JSON.stringify(patch)]);
     const allocatable = async (): Promise<string | undefined> =>

@@ -122,7 +122,7 @@ test('reports drift with its path and repairs it', { timeout: 120_000 }, async (
   await stateIs('Done');
 });
 
-test('waits while the pool is paused, and reports unsupported parts as Unreconcilable without changes', {
+test('waits while the pool is paused, and reports unsupported parts of a MachineConfig as Unreconcilable without changes', {
   timeout: 120_000,
 }, async () => {
   await kubectl(['patch', 'mcp', POOL, '--type=merge', '-p', '{"spec":{"paused":true}}']);

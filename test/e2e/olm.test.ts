@@ -171,7 +171,7 @@ test('installs an operator from a directory and upgrades it after approval', asy
   assert.match(await read('pods -n shop -l name=web', '{.items[*].status.phase}'), /Running/);
 });
 
-test('shows versions, plans, packages, subscriptions and catalogs in clients', async () => {
+test('serves versions, plans, packages, subscriptions and catalogs of operators to clients', async () => {
   const path = existsSync(oc) ? oc : undefined;
   const get = (what: string, ...more: string[]) =>
     appliance.must(['get', what, ...more], path === undefined ? {} : { path });
@@ -200,7 +200,7 @@ test('shows versions, plans, packages, subscriptions and catalogs in clients', a
   assert.match(several, /clusterserviceversion\.operators\.coreos\.com\/web\.v2\.0\.0/);
 });
 
-test("serves a master's catalogs to other masters by digest", async () => {
+test('serves the catalogs of one master to other masters by digest', async () => {
   const node = ['--as=system:node:x', '--as-group=system:nodes', '--as-group=system:authenticated'];
   // The report is updated shortly after an edit.
   const { path, digest, served } = await eventually('a served copy', 90_000, async () => {

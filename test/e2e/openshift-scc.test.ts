@@ -87,7 +87,7 @@ after(
 );
 
 describe('security context constraints with containers', { concurrency: false }, () => {
-  test('security context constraints with containers run the control plane and show its pods', {
+  test('the control plane runs and its pods are shown under security context constraints', {
     timeout: POD_MS,
   }, async () => {
     const pods = await eventually('mirror pods', POD_MS, async () => {
@@ -97,7 +97,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.doesNotMatch(pods, /Error|CrashLoop|Failed/);
   });
 
-  test('security context constraints with containers run a pod of a plain user with the user ID of its namespace', {
+  test('a pod of an ordinary user runs with the user ID of its namespace', {
     timeout: POD_MS,
   }, async () => {
     const made = await podAs('plain');
@@ -119,7 +119,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'plain', 'openshift.io/scc'), 'restricted-v2');
   });
 
-  test('security context constraints with containers apply to pods of a Deployment', { timeout: POD_MS }, async () => {
+  test('security context constraints apply to pods of a Deployment', { timeout: POD_MS }, async () => {
     await asDev('create', 'deployment', 'web', `--image=${helloImage}`, '--', '/bin/sleep', '3600');
     await eventually('pod of the Deployment', POD_MS, async () => {
       const { stdout } = await asDev('get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].status.phase}');
@@ -131,7 +131,7 @@ describe('security context constraints with containers', { concurrency: false },
     await asDev('delete', 'pods', '-l', 'app=web', '--force', '--grace-period=0');
   });
 
-  test('security context constraints with containers reject root and privileges with every reason', {
+  test('rejects a privileged pod and a pod that runs as root with the reason of every constraint', {
     timeout: POD_MS,
   }, async () => {
     for (const [name, context] of [
@@ -145,7 +145,7 @@ describe('security context constraints with containers', { concurrency: false },
     }
   });
 
-  test('security context constraints with containers allow root when the service account may use anyuid', {
+  test('a pod may run as root if its service account may use the constraint anyuid', {
     timeout: POD_MS,
   }, async () => {
     const oc = process.env['HYPEREDGE_OC'];
@@ -163,7 +163,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(await annotation('pod', 'rooted', 'openshift.io/scc'), 'anyuid');
   });
 
-  test('security context constraints with containers reject all pods without constraints, which a restart restores', {
+  test('rejects all pods while all constraints are deleted; a restart restores the constraints', {
     timeout: START_MS,
   }, async () => {
     await appliance.must(['delete', 'securitycontextconstraints', '--all']);
@@ -181,7 +181,7 @@ describe('security context constraints with containers', { concurrency: false },
     assert.equal(made.code, 0, made.stderr);
   });
 
-  test('security context constraints with containers do not apply in the profile kubernetes, which keeps all stored objects', {
+  test('profile kubernetes does not enforce security context constraints, and keeps all stored objects', {
     timeout: START_MS,
   }, async () => {
     await appliance.must(['create', '-f', '-'], { input: JSON.stringify(CUSTOM) });

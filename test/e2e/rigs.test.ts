@@ -72,7 +72,7 @@ const allocatable = (amount: string) =>
     return items[0].status.allocatable['rig.hyperedge.dev/board-1'] === amount ? true : undefined;
   });
 
-test('gives a pod its board as an extended resource, lets a second pod wait, and fails the first pod if the board is unplugged', {
+test('gives a pod its board as an extended resource, lets a second pod wait, and fails the first pod after unplugging', {
   timeout: 120_000,
 }, async () => {
   await eventually('the board in the Node', GOAL_MS, async () => {
@@ -106,7 +106,7 @@ test('gives a pod its board as an extended resource, lets a second pod wait, and
   await lab.kubectl('delete', 'pod', 'first', 'second', '--wait=true', '--grace-period=1');
 });
 
-test('keeps the second of two pods that claim a board Pending with the reason until the first is deleted', {
+test('keeps the second of two pods that claim a board Pending with the reason, until the first pod is deleted', {
   timeout: 120_000,
 }, async () => {
   await lab.apply({
@@ -186,7 +186,7 @@ const phase = (name: string, wanted: string) =>
     return status.phase === wanted ? status : undefined;
   });
 
-test('starts the pod of a second claim on a rig when the first is released, and ends it with its lease', {
+test('starts the pod of a second claim on a rig when the first claim is released, and ends the pod with its lease', {
   timeout: 180_000,
 }, async () => {
   await lab.apply({
@@ -243,7 +243,7 @@ test('starts the pod of a second claim on a rig when the first is released, and 
   await lab.kubectl('delete', 'rigclaim', 'two', '--wait=true');
 });
 
-test("provides and records the console, runs the host's power command, and requires the claim for both", {
+test("provides and records the console of a rig, runs the host's power command, and requires a claim for both actions", {
   timeout: 120_000,
 }, async () => {
   const kubeconfig = join(lab.appliance.root, 'etc/origin/master/admin.kubeconfig');
@@ -276,7 +276,7 @@ test("provides and records the console, runs the host's power command, and requi
   assert.equal((await rig('release', 'waiting')).code, 0);
 });
 
-test("shares a vendor's device between the claims of two pods, and the third waits for capacity", {
+test("shares a vendor's device between the claims of two pods, and a third pod waits for capacity", {
   timeout: 120_000,
 }, async () => {
   const [node] = JSON.parse(await lab.kubectl('get', 'nodes', '-o', 'json')).items;

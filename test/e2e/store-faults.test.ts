@@ -11,7 +11,7 @@ import { Network } from '../drills/network.ts';
 import { connect, eventually, type Member, Members, sleep } from '../drills/processes.ts';
 import { run } from './harness.ts';
 
-test('loses no write and applies none twice when members are killed at random under load', async () => {
+test('loses no write and applies no write twice when members are killed at random under load', async () => {
   const summary = await drillRandomKills(15, 42);
   assert.ok(summary.acknowledged > 100, `${summary.acknowledged} writes`);
 });
@@ -103,7 +103,7 @@ test('serves no linearizable read in a disconnected minority, which rejoins with
 });
 
 for (const who of ['leader', 'follower'] as const) {
-  test(`continues while the disk of the ${who} is full, and uses it again when there is space`, async () => {
+  test(`continues while the disk of the ${who} is full, and uses the disk again when there is space`, async () => {
     const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
     const data = (index: number): string => join(mounts, String(index));
     for (const index of [0, 1, 2]) {
@@ -145,7 +145,7 @@ for (const who of ['leader', 'follower'] as const) {
   });
 }
 
-test('refuses writes with the same leader while all disks are full, and recovers when there is space', async () => {
+test('refuses writes without a change of leader while all disks are full, and recovers when there is space', async () => {
   const mounts = await mkdtemp(join(tmpdir(), 'hyperedge-full-'));
   const data = (index: number): string => join(mounts, String(index));
   for (const index of [0, 1, 2]) {
@@ -184,7 +184,7 @@ test('refuses writes with the same leader while all disks are full, and recovers
   }
 });
 
-test('detects a damaged file of a running member, keeps it and rebuilds it from the others', async () => {
+test('detects a damaged file of a running member, keeps a copy, and rebuilds the member from the other members', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();
@@ -213,7 +213,7 @@ test('detects a damaged file of a running member, keeps it and rebuilds it from 
   await store.close();
 });
 
-test('a member that was removed from the cluster exits without failure, also when it is started again', async () => {
+test('a member that was removed from the cluster exits with code 0, also when it is started again', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();

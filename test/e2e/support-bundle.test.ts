@@ -343,7 +343,7 @@ test('a bundle of a host whose API server does not answer has the kubelet’s po
   assert.match(opened.files.get('problems/cluster.txt') ?? '', /the API server does not answer/);
 });
 
-test('a full disk gives a clear error and leaves nothing', async () => {
+test('a full disk causes a clear error and leaves no partial bundle', async () => {
   const place = join(outside, 'full');
   await mkdir(place);
   assert.equal((await host.inside('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', place])).code, 0);

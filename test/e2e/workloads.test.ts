@@ -94,7 +94,7 @@ describe('workloads', () => {
     await lab.untilPods('no pods', () => (lab.podsOf('twenty-').length === 0 ? true : undefined));
   });
 
-  test('retries a job up to its limit and ends the pods of a suspended one', LIMIT, async () => {
+  test('retries a job up to its limit and ends the pods of a suspended job', LIMIT, async () => {
     await lab.apply(
       {
         apiVersion: 'batch/v1',

@@ -128,7 +128,7 @@ test('shows control characters of the server as escapes', async () => {
   }
 });
 
-test('reports answers that are no objects', async () => {
+test('reports responses that are not JSON objects', async () => {
   const broken: readonly Answer[] = [
     (response) => void response.end(''),
     (response) => void response.end('{'),
@@ -159,7 +159,7 @@ test('reports answers that are no objects', async () => {
     }
 });
 
-test('reads long lists in parts of 500', async () => {
+test('reads long lists in pages of 500 objects', async () => {
   const PAGES = 20;
   const page: Answer = (response, query) => {
     const number = Number(query.get('continue') ?? 0);
@@ -175,7 +175,7 @@ test('reads long lists in parts of 500', async () => {
   for (const path of lists) assert.match(path, /limit=500/);
 });
 
-test('stops at a list whose parts repeat endlessly', async () => {
+test('stops at a list whose pages repeat endlessly', async () => {
   const endless = json({
     kind: 'Table',
     metadata: { continue: 'same' },
@@ -189,7 +189,7 @@ test('stops at a list whose parts repeat endlessly', async () => {
   }
 });
 
-test('stops at an answer that never ends', { timeout: 60_000 }, async () => {
+test('stops at a response that never ends', { timeout: 60_000 }, async () => {
   let open = true;
   const endless: Answer = (response) => {
     const chunk = Buffer.alloc(1 << 20, 0x20);
@@ -206,7 +206,7 @@ test('stops at an answer that never ends', { timeout: 60_000 }, async () => {
   assert.match(stderr, /the response is larger than 256 MiB; use a selector, a name or a smaller --chunk-size/);
 });
 
-test('ends a silent request at --request-timeout', { timeout: 30_000 }, async () => {
+test('ends a request without a response at --request-timeout', { timeout: 30_000 }, async () => {
   const { code, stderr } = await run({ [PODS]: () => {} }, 'get', 'pods', '--request-timeout=300ms');
   assert.equal(code, 1);
   assert.match(stderr, /no response within 300 ms/);

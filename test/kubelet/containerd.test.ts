@@ -69,7 +69,7 @@ else
         assert.equal(again.lastState?.terminated?.exitCode, 3);
       });
 
-      it('terminates a deleted pod and removes everything that belongs to it', async () => {
+      it('terminates a deleted pod and removes its containers, files and network', async () => {
         await api.client().resource(resources.pods).delete('web', 'default', { gracePeriodSeconds: 1 });
         await eventually('gone', () => pod('web') === undefined || undefined, 60_000);
         await eventually(

@@ -55,7 +55,7 @@ describe('evaluation of rules', () => {
     assert.throws(() => valuesOf('a / on () b', [[0, scrape]]), { code: 'bad-rule' });
   });
 
-  it('aggregates series by the listed labels or by all others', () => {
+  it('aggregates series by the listed labels, or by all labels except the listed ones', () => {
     const scrape = [
       reading('a', { x: '1', y: '1' }, 1),
       reading('a', { x: '1', y: '2' }, 2),
@@ -115,7 +115,7 @@ describe('evaluation of rules', () => {
   });
 });
 
-describe('properties of rates', () => {
+describe('rates of counters', () => {
   it('rates agree with the slope of counters that grow evenly, for any interval and start', () => {
     const random = generator(7);
     for (let run = 0; run < 300; run += 1) {
@@ -137,7 +137,7 @@ describe('properties of rates', () => {
     }
   });
 
-  it('rates are never negative, and zero for a constant counter, whatever resets happen', () => {
+  it('rates are never negative despite counter resets, and zero for a constant counter', () => {
     const random = generator(11);
     for (let run = 0; run < 300; run += 1) {
       let value = random() * 100;
@@ -157,7 +157,7 @@ describe('properties of rates', () => {
   });
 });
 
-describe('memory of samples', () => {
+describe('retention of samples', () => {
   it('keeps only samples within the longest range and at most the given number of series', () => {
     const samples = new SampleStore([parseExpression('rate(c[1m]) > 0')], 10);
     for (let at = 0; at <= 600; at += 10)

@@ -4,8 +4,8 @@ import { type Expression, parseExpression } from '../../../src/alerts/core/expre
 import { parseTemplate } from '../../../src/alerts/core/template.ts';
 import { generator } from '../../support/random.ts';
 
-describe('expressions of rules', () => {
-  it('expressions of rules bind by precedence and from the left', () => {
+describe('alert expressions', () => {
+  it('operators of alert expressions follow the precedence of PromQL and are left-associative', () => {
     const text = (expression: Expression): string => printed(expression);
     assert.equal(text(parseExpression('a + b * c > 1')), '((a + (b * c)) > 1)');
     assert.equal(text(parseExpression('a - b - c')), '((a - b) - c)');
@@ -32,7 +32,7 @@ describe('expressions of rules', () => {
     });
   }
 
-  it('expressions of rules survive printing and parsing', () => {
+  it('parsing a printed alert expression returns the same expression', () => {
     const random = generator(3);
     for (let run = 0; run < 500; run += 1) {
       const expression = randomVector(random, 4);
@@ -40,7 +40,7 @@ describe('expressions of rules', () => {
     }
   });
 
-  it('expressions of rules reject any text or return an expression, within a bounded time', () => {
+  it('the parser of alert expressions returns an expression or an error for any text within a bounded time', () => {
     const random = generator(5);
     const parts = ['a', '(', ')', '{', '}', '[5m]', '==', '=~', '"x"', ',', '1', 'rate', 'sum', 'by', '-', 'and', '$'];
     for (let run = 0; run < 3000; run += 1) {
@@ -54,13 +54,13 @@ describe('expressions of rules', () => {
   });
 });
 
-describe('templates of rules', () => {
-  it('templates of rules replace labels and the value', () => {
+describe('alert templates', () => {
+  it('alert templates replace labels and the value', () => {
     const template = parseTemplate('{{ $labels.node }} has {{$value}}{{ $labels.none }}');
     assert.equal(template(new Map([['node', 'n1']]), 3), 'n1 has 3');
   });
 
-  it('templates of rules reject functions', () => {
+  it('alert templates reject functions', () => {
     assert.throws(() => parseTemplate('{{ $value | humanize }}'), { code: 'bad-rule' });
     assert.throws(() => parseTemplate('{{ printf "x" }}'), { code: 'bad-rule' });
   });

@@ -127,7 +127,7 @@ describe('states of alerts', () => {
 });
 
 describe('shipped rules', () => {
-  it('shipped rules can all be evaluated on a host', () => {
+  it('shipped rules refer only to metrics that a host has', () => {
     const rules = compiledRules();
     assert.ok(rules.length >= 12);
     const samples = new SampleStore(
@@ -179,7 +179,7 @@ etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} ${count * 2}
 });
 
 describe('text format of metrics', () => {
-  it('text format of metrics is parsed with escapes, times and special values, and other lines are ignored', () => {
+  it('metrics text is parsed with escapes, times and special values, and malformed lines are ignored', () => {
     const text = [
       '# HELP a text',
       'a{x="1,}\\"\\\\\\n",instance="other"} 1 1234',

@@ -101,7 +101,7 @@ describe('the authorizer', () => {
     assert.throws(() => run(`${check('/a')} && ${check('/b')} && ${check('/c')}`, yes), /cost limit exceeded/);
   });
 
-  it('logical operators of CEL do not absorb a pending decision of the authorizer', () => {
+  it('logical operators of CEL wait for a pending decision of the authorizer', () => {
     class Later extends Error {}
     const program = compile("authorizer.path('/x').check('get').allowed() || true", {
       functions: standardFunctions(),

@@ -10,8 +10,8 @@ import { schemaOf, schemaOfType } from '../../../src/api/schema/index.ts';
 const typeIn = (object: Type, source: string): string =>
   formatType(compile(source, { functions: standardFunctions(), variables: new Map([['object', object]]) }).type);
 
-describe('types of kinds', () => {
-  it('types of kinds follow the schemas of built-in kinds', () => {
+describe('CEL types of kinds', () => {
+  it('CEL types of kinds follow the schemas of built-in kinds', () => {
     const node = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
     const pod = (node === undefined ? undefined : typeOfNode(node, 'Pod')) ?? DYN;
     const cases: [string, string][] = [
@@ -35,7 +35,7 @@ describe('types of kinds', () => {
     }
   });
 
-  it('types of kinds follow the published schemas of custom resources, without unknown fields', () => {
+  it('CEL types of kinds follow the published schemas of custom resources, without unknown fields', () => {
     const properties = {
       size: { type: 'integer' },
       ratio: { type: 'number' },

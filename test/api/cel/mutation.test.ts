@@ -21,7 +21,7 @@ const object = { spec: { replicas: 2, paused: true }, list: [1, 2.5], none: null
 const run = (source: string): Value =>
   program(source).evaluate(() => fromJson(object, ANY_READER), new Budget(100_000));
 
-it('integers beyond the safe range are exact, or strings as in protobuf', () => {
+it('converts CEL integers beyond 2^53 exactly, or to strings as protobuf does', () => {
   const values = ['[object.n + 1, 9007199254740991, -9007199254740992]', '9007199254740993u'].map((source) =>
     program(source).evaluate(() => fromJson({ n: 9007199254740992n }, ANY_READER), new Budget(1000)),
   );
@@ -36,7 +36,7 @@ it('integers beyond the safe range are exact, or strings as in protobuf', () => 
   );
 });
 
-describe('messages', () => {
+describe('CEL messages', () => {
   it('CEL messages are converted to JSON', () => {
     const cases: [string, JsonValue][] = [
       ['Object{}', {}],
@@ -84,7 +84,7 @@ describe('messages', () => {
     for (const source of yes) assert.equal(run(source), true, source);
   });
 
-  it('messages have the type of their name, and unknown fields and wrong field types are rejected', () => {
+  it('CEL messages have the type of their name; unknown fields and wrong field types are rejected', () => {
     assert.equal(formatType(program('Object.spec.template{}').type), 'Object.spec.template');
     assert.equal(formatType(program('[JSONPatch{}] + []').type), 'list(JSONPatch)');
     const refused: [string, RegExp][] = [
@@ -98,7 +98,7 @@ describe('messages', () => {
     for (const [source, message] of refused) assert.throws(() => program(source), message, source);
   });
 
-  it('CEL messages must have the type of their path', () => {
+  it('reports CEL messages whose type name does not match their field path', () => {
     assert.deepEqual(
       misplacedTypes(run('Object{spec: Object.spec{a: [Object.spec.a{}], m: {"k": Object.spec.m{}}}}')),
       [],

@@ -115,15 +115,15 @@ function judged<T>(steps: Iterator<undefined, T>): T {
   }
 }
 
-describe('rules of schemas', () => {
-  it('rules of schemas evaluate to true for valid objects', () => {
+describe('schema validation rules', () => {
+  it('schema validation rules evaluate to true for valid objects', () => {
     for (const rule of HOLDING) {
       assert.deepEqual(judge(obj(spec, rule), good), [], rule);
       assert.equal(judge(obj(spec, `!(${rule})`), good).length, rule.endsWith('|| true') ? 1 : 1, rule);
     }
   });
 
-  it('rules of schemas access the metadata of an embedded resource that its schema describes', () => {
+  it('schema validation rules access the metadata of an embedded resource that its schema describes', () => {
     const metadata = obj({ name: str(), generateName: str(), namespace: str() });
     const embedded = (properties: JsonObject): JsonObject => ({
       ...obj({ apiVersion: str(), kind: str(), ...properties }, "self.metadata.namespace == 'n'"),
@@ -135,7 +135,7 @@ describe('rules of schemas', () => {
     assert.match(undescribed.join(), /undefined field 'namespace'/);
   });
 
-  it('rules of schemas support set and map lists', () => {
+  it('schema validation rules support set and map lists', () => {
     const set = list(str(), { 'x-kubernetes-list-type': 'set' });
     const raw = (rule: string): JsonObject =>
       obj({ a: set, b: set, plain: list(str()), m: spec.listMap, n: spec.listMap }, rule);
@@ -165,13 +165,13 @@ describe('rules of schemas', () => {
     for (const rule of holding) assert.deepEqual(judge(raw(rule), value), [], rule);
   });
 
-  it('rules of schemas access only the names in the metadata of resources', () => {
+  it('schema validation rules have access only to name and generateName in the metadata of a resource', () => {
     const raw = obj({ spec: obj({ name: str() }) }, "self.metadata.name == self.spec.name && self.kind == 'X'");
     assert.deepEqual(judge(raw, { kind: 'X', metadata: { name: 'a' }, spec: { name: 'a' } }), []);
     assert.match(issues(obj({}, "self.metadata.labels['a'] == 'b'"))[0] ?? '', /undefined field 'labels'/);
   });
 
-  it('rules of schemas report the failed rule, its path and the message', () => {
+  it('schema validation rules report the failed rule, its path and the message', () => {
     const rules = (rule: JsonObject): string[] =>
       judge(obj({ spec: obj({ a: int, b: str() }, { rule: 'self.a > 5', ...rule }) }), { spec: { a: 1, b: 'x' } });
     assert.deepEqual(rules({}), ['spec: Invalid value: failed rule: self.a > 5']);
@@ -189,7 +189,7 @@ describe('rules of schemas', () => {
     assert.match(missing[0] ?? '', /no such key: a evaluating rule: self.a > 5/);
   });
 
-  it('rules of schemas compare with the old value if it can be correlated', () => {
+  it('schema validation rules compare with the old value if the old value can be correlated', () => {
     const immutable = obj({
       spec: obj({
         a: { ...str(), 'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'a is immutable' }] },
@@ -240,13 +240,13 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('rules of schemas are not evaluated for unchanged values', () => {
+  it('schema validation rules are not evaluated for unchanged values', () => {
     const raw = obj({ a: { ...int, 'x-kubernetes-validations': [{ rule: 'self > 5' }] }, b: int });
     assert.deepEqual(judge(raw, { a: 1, b: 2 }, { a: 1, b: 1 }), []);
     assert.equal(judge(raw, { a: 2, b: 2 }, { a: 1, b: 1 }).length, 1);
   });
 
-  it('rules of schemas are rejected if they do not compile or cost too much', () => {
+  it('schema validation rules are rejected if they do not compile or cost too much', () => {
     const cases: [JsonObject, RegExp][] = [
       [
         obj({ a: int }, 'self.b > 1'),
@@ -300,7 +300,7 @@ describe('rules of schemas', () => {
     );
   });
 
-  it('rules of schemas end an evaluation that exceeds the cost limit', () => {
+  it('schema validation rules end an evaluation that exceeds the cost limit', () => {
     const raw = obj({ l: list(int) }, 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= 0))');
     // The rule is rejected on write; if it is stored all the same, its evaluation is stopped.
     assert.notDeepEqual(issues(raw), []);

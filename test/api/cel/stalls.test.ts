@@ -91,13 +91,13 @@ function perUnit(source: string): number {
   return best;
 }
 
-describe('evaluation time', () => {
-  it('evaluation time is proportional to the cost of every expression', () => {
+describe('CEL evaluation time', () => {
+  it('CEL evaluation time is proportional to the estimated cost of every expression', () => {
     const slow = HEAVY.map((source) => ({ source, ns: perUnit(source) })).filter(({ ns }) => ns > MAX_NS);
     assert.deepEqual(slow, []);
   });
 
-  it('evaluation time is split into turns between expensive rules', () => {
+  it('CEL evaluation yields to the event loop between expensive rules', () => {
     const rule = 'self.l.all(a, self.l.all(b, a + b >= 0))';
     const { schema } = parseSchema(
       {

@@ -20,7 +20,7 @@ test('warns about CIDRs that are not in canonical form', () => {
   ]);
 });
 
-test('rejects duplicate node addresses and a second range of a family', () => {
+test('rejects duplicate node addresses and two pod ranges of the same IP family', () => {
   const node = created('Node');
   const { strategy, statusStrategy } = kindNamed('Node');
   const address = { type: 'InternalIP', address: '10.0.0.1' };

@@ -114,7 +114,7 @@ test('validates the status of a load balancer', () => {
   ]);
 });
 
-test('warns about services', () => {
+test('warns about deprecated and ignored fields of a service', () => {
   const warned = (spec: Fields, ...warnings: string[]): void => {
     assert.deepEqual(services.strategy.warnings?.(service(spec), undefined), warnings);
   };

@@ -10,7 +10,7 @@ interface Condition {
   readonly lastTransitionTime?: string;
 }
 
-test('keeps the time of the last change of each status, in the order of the first appearance', () => {
+test('updates lastTransitionTime only when the status of a condition changes, and keeps the order of conditions', () => {
   const random = generator(5);
   const pick = (texts: readonly string[]): string => texts[Math.floor(random() * texts.length)] ?? '';
   for (let run = 0; run < 300; run++) {

@@ -66,7 +66,7 @@ test('operation IDs are unique in the OpenAPI documents', () => {
     assert.ok(ids.includes(id), id);
 });
 
-test('supports strategic merge patch and dry run for every kind, as clients check', () => {
+test('publishes strategic merge patch and dry run for every kind as clients expect', () => {
   const document = openapiV3(builtinKinds, 'apis/apps/v1', descriptions);
   const item = document?.paths['/apis/apps/v1/namespaces/{namespace}/deployments/{name}'] as {
     patch: {
@@ -180,7 +180,7 @@ function kubectl(...args: string[]): Promise<Answer | undefined> {
   });
 }
 
-test('works with explain, listing and validation of a real kubectl', async (t) => {
+test('serves kubectl explain, api-resources and client-side validation', async (t) => {
   const listed = await kubectl('api-resources', '--no-headers');
   if (listed === undefined) return t.skip('kubectl is not installed');
   assert.match(listed.text, /^deployments +deploy +apps\/v1 +true +Deployment$/m);

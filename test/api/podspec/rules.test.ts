@@ -422,7 +422,7 @@ test('copies profile annotations to fields and warns about them', () => {
   ]);
 });
 
-test('warns about pods', () => {
+test('warns about deprecated and ignored fields of pods', () => {
   const warned = (spec: Fields, container: Fields, ...warnings: string[]): void => {
     const pod = defaulted('Pod', (document) => {
       document['spec'] = { containers: [{ name: 'c', image: 'i', ...container }], ...spec } as JsonValue;

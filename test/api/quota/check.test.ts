@@ -48,7 +48,7 @@ function verdict(
   return [...found.charges].map(([index, amounts]) => `${states[index]?.name}: ${amountsText(amounts)}`).join('; ');
 }
 
-describe('usage', () => {
+describe('quota usage of objects', () => {
   const cases: [what: string, of: KubeObject, used: Record<string, string>][] = [
     ['a pod that says nothing', pod({}), { 'count/pods': '1', pods: '1' }],
     [

@@ -11,8 +11,8 @@ const specOf = (spec: JsonObject, version: 2 | 3): JsonObject =>
   (published({ type: 'object', properties: { spec } }, version)['properties'] as JsonObject)['spec'] as JsonObject;
 const keep = { 'x-kubernetes-preserve-unknown-fields': true };
 
-describe('custom resources in OpenAPI', () => {
-  it('custom resources in OpenAPI list no fields in version 2 if any field is allowed', () => {
+describe('OpenAPI documents of custom resources', () => {
+  it('OpenAPI documents of custom resources list no fields in version 2 if any field is allowed', () => {
     const raw = { type: 'object', ...keep, description: 'free', properties: { spec: { type: 'object' } } };
     assert.deepEqual(published(raw, 2), { type: 'object' });
     assert.deepEqual(Object.keys(published(raw, 3)['properties'] as JsonObject), [
@@ -23,7 +23,7 @@ describe('custom resources in OpenAPI', () => {
     ]);
   });
 
-  it('custom resources in OpenAPI have no type in version 2 where a type would reject valid values', () => {
+  it('OpenAPI documents of custom resources have no type in version 2 where a type would reject valid values', () => {
     const free = specOf({ type: 'object', ...keep, description: 'x', properties: { a: { type: 'string' } } }, 2);
     assert.deepEqual(free, { ...keep, description: 'x' });
     assert.deepEqual(specOf({ type: 'array', ...keep, items: { type: 'string' } }, 2), keep);
@@ -31,7 +31,7 @@ describe('custom resources in OpenAPI', () => {
     assert.equal(specOf({ type: 'string', nullable: true }, 3)['nullable'], true);
   });
 
-  it('custom resources in OpenAPI do not require nullable fields in version 2', () => {
+  it('OpenAPI documents of custom resources do not require nullable fields in version 2', () => {
     const properties = { a: { type: 'string', nullable: true }, b: { type: 'string' } };
     const both = { type: 'object', required: ['a', 'b'], properties };
     assert.deepEqual(specOf(both, 2)['required'], ['b']);
@@ -41,7 +41,7 @@ describe('custom resources in OpenAPI', () => {
     assert.equal('required' in specOf(map, 2), false);
   });
 
-  it('custom resources in OpenAPI describe embedded resources', () => {
+  it('OpenAPI documents of custom resources describe embedded resources', () => {
     const raw = {
       type: 'object',
       'x-kubernetes-embedded-resource': true,

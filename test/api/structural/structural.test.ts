@@ -80,7 +80,7 @@ function randomValue(random: (below: number) => number, depth: number): JsonValu
 }
 
 describe('pruning', () => {
-  it('pruning keeps the same fields as a simple implementation', () => {
+  it('pruning keeps the same fields as a reference implementation', () => {
     const random = numbers(7);
     for (let round = 0; round < 3_000; round++) {
       const raw = of({ spec: randomSchema(random, 0), status: randomSchema(random, 0) });
@@ -168,7 +168,7 @@ function defaultedSlowly(raw: JsonObject, value: JsonValue): JsonValue {
   return Object.fromEntries(result);
 }
 
-it('sets the same defaults as a simple implementation for random schemas and values', () => {
+it('sets the same defaults as a reference implementation for random schemas and values', () => {
   const random = numbers(11);
   const withDefaults = (raw: JsonObject): JsonObject => {
     const copy: JsonObject = { ...raw };

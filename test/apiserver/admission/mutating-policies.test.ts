@@ -200,7 +200,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('mutating admission policies are rejected on write if they cannot work', async () => {
+  it('mutating admission policies are rejected on write if an expression does not compile or has the wrong type', async () => {
     const cases: [object, RegExp][] = [
       [
         { mutations: [apply("'teapot'")] },

@@ -6,7 +6,7 @@ import { startServer } from '../harness.ts';
 
 const MERGE = 'application/merge-patch+json';
 
-test('a new Node has an empty record of addresses, and the source of its writes cannot be forged', async () => {
+test('sets the source address of Node writes itself, and forbids a node to change its approved addresses', async () => {
   const server = await startServer();
   try {
     const as = await server.user('system:node:one', 'system:nodes');

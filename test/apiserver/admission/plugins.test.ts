@@ -109,7 +109,7 @@ describe('admission plug-ins that are off by default', () => {
     assert.equal((await pod('wrong')).code, 403);
   });
 
-  it('adds tolerations of the namespace, rejects tolerations outside its whitelist, and removes covered ones', async () => {
+  it('adds tolerations of the namespace, rejects tolerations outside its whitelist, and removes redundant tolerations', async () => {
     const list = [
       { key: 'team', operator: 'Exists' },
       { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' },

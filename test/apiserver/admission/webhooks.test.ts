@@ -505,7 +505,7 @@ describe('admission webhooks', () => {
   });
 });
 
-describe('webhooks that misbehave', () => {
+describe('faulty webhooks', () => {
   let server: TestServer;
   let hooks: WebhookServer;
   before(async () => {
@@ -580,7 +580,7 @@ describe('webhooks that misbehave', () => {
     });
   }
 
-  it('webhooks that misbehave are called at the path that client-go builds, and redirects repeat the body', async () => {
+  it('faulty webhooks: normalizes the path as client-go does, and repeats the body after a redirect', async () => {
     const allowed = (review: Review) => ({ allowed: review.request.operation === 'CREATE' });
     hooks.on('/a/b', allowed);
     hooks.on('/moved', (_, raw) => {
@@ -596,7 +596,7 @@ describe('webhooks that misbehave', () => {
     }
   });
 
-  it('webhooks that misbehave reject a request if their patch does not apply, and cannot change prototypes', async () => {
+  it('rejects a request if the patch of a webhook does not apply, and prevents patches of prototypes', async () => {
     hooks.on('/bad', () => patchOf({ op: 'replace', path: '/nowhere/at/all', value: 1 }));
     await configure(server, 'Mutating', 'a', hooks.hook('/bad', { failurePolicy: 'Ignore' }));
     assert.equal((await create()).code, 500);
@@ -608,7 +608,7 @@ describe('webhooks that misbehave', () => {
     assert.equal(wrong.code, 500, wrong.text);
   });
 
-  it('webhooks that misbehave count calls and rejections in metrics', async () => {
+  it('counts calls and rejections of webhooks in metrics', async () => {
     hooks.on('/bad', () => ({ allowed: false }));
     await configure(server, 'Validating', 'a', hooks.hook('/bad'));
     await create();

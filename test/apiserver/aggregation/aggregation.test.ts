@@ -279,7 +279,7 @@ describe('registration', () => {
     assert.equal(`${condition?.type} ${condition?.status} ${condition?.reason}`, 'Available True Local');
   });
 
-  it('creates APIServices for custom resource definitions, restores built-in APIServices and does not change others', async () => {
+  it('creates APIServices for custom resource definitions, restores built-in APIServices and keeps APIServices of users', async () => {
     const name = 'v1.stable.example.com';
     const definition = {
       metadata: { name: 'things.stable.example.com' },

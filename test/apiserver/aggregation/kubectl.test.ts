@@ -48,7 +48,7 @@ describe('kubectl and aggregated API servers', () => {
     });
   }
 
-  it('kubectl reports unavailable aggregated groups and lists the others', async () => {
+  it('kubectl reports unavailable aggregated groups and lists the available groups', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     await available(main, 'MissingEndpoints');

@@ -114,7 +114,7 @@ describe('audit', () => {
     assert.equal(list?.responseObject?.items?.length, 1);
   });
 
-  it('omits bodies of secrets, and records nothing where the policy excludes it', async () => {
+  it('audit omits bodies of secrets, and records no events that the policy excludes', async () => {
     const [event] = await during(() =>
       server.call('POST', '/api/v1/namespaces/default/secrets', {
         body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { p: 'hunter2' } },

@@ -56,7 +56,7 @@ describe('blocking audit', () => {
     ['a refusal', `${MAPS}/missing?watched=1`],
     ['a document', '/api/v1?watched=1'],
   ] as const) {
-    it(`ends ${what} only after it has been recorded`, async () => {
+    it(`ends the response with ${what} only after the audit event has been recorded`, async () => {
       holds = (stage) => stage === 'ResponseComplete';
       let answered = false;
       const answer = server.call('GET', path).finally(() => {
@@ -76,7 +76,7 @@ describe('blocking audit', () => {
     });
   }
 
-  it('rejects requests that the audit log cannot record', async () => {
+  it('rejects requests whose audit events cannot be recorded', async () => {
     holds = (stage) => stage === 'RequestReceived';
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'unseen' } };
     const answer = server.call('POST', `${MAPS}?watched=1`, { body });
@@ -92,7 +92,7 @@ describe('blocking audit', () => {
     assert.match(text, /^apiserver_audit_level_total\{level="RequestResponse"\} [1-9]\d*$/m);
   });
 
-  it('starts a watch only after it has been recorded', async () => {
+  it('starts a watch only after its audit event has been recorded', async () => {
     holds = (stage) => stage === 'ResponseStarted';
     let answered = false;
     const answer = server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0&watched=1`).finally(() => {
@@ -111,7 +111,7 @@ describe('blocking audit', () => {
   });
 });
 
-describe('audit with limits', () => {
+describe('audit sinks with size limits', () => {
   const short: string[] = [];
   const whole: string[] = [];
   const dropped: string[] = [];
@@ -129,7 +129,7 @@ describe('audit with limits', () => {
   });
   after(() => server.stop());
 
-  it('omits bodies of events that are too large, only for the sink with the limit', async () => {
+  it('omits bodies of oversized audit events only for the sink with the limit', async () => {
     const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'big' }, data: { a: 'x'.repeat(3000) } };
     await server.call('POST', MAPS, { body, headers: { 'audit-id': 'big' } });
     const find = (lines: readonly string[]): Record<string, unknown> =>
@@ -146,7 +146,7 @@ describe('audit with limits', () => {
     assert.deepEqual(dropped, []);
   });
 
-  it('drops and reports events that are too large even without bodies', async () => {
+  it('drops and reports audit events that exceed the limit even without bodies', async () => {
     const query = `?labelSelector=${'x'.repeat(60)}${',y'.repeat(1000)}`;
     await server.call('GET', `${MAPS}${query}`, { headers: { 'audit-id': 'long' } });
     assert.ok(!short.some((line) => line.includes('"long"')));

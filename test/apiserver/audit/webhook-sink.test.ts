@@ -85,7 +85,7 @@ it('limits the bytes of a batch of audit events if configured', async () => {
   );
 });
 
-it('blocks requests until the event is delivered, one at a time, in the blocking modes', async () => {
+it('an audit webhook in a blocking mode delivers each event separately before the request continues', async () => {
   lists.length = 0;
   failing = 1;
   const sink = open(1000, { mode: 'blocking' });

@@ -169,7 +169,7 @@ describe('tokens of service accounts', () => {
     );
   });
 
-  it('extends an hour of a pod’s token to a year, records the hour, and limits the lifetime', async () => {
+  it('extends the one-hour token of a pod to a year with warnafter, and limits the lifetime of other tokens', async () => {
     const pod = await server.call<{ metadata: { uid: string } }>('POST', '/api/v1/namespaces/default/pods', {
       body: {
         apiVersion: 'v1',

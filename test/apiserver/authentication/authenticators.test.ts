@@ -162,7 +162,7 @@ describe('credentials verified by other servers', () => {
     assert.deepEqual(body.status.userInfo.groups, ['team:a', 'team:b', 'system:authenticated']);
   });
 
-  it('limits requests for the keys of an issuer, whatever tokens arrive', async () => {
+  it('limits key requests to an issuer for any sequence of tokens', async () => {
     const before = peer.requests['/keys'] ?? 0;
     const elliptic = token(claims({ sub: 'late' }), peer.ec.privateKey, { alg: 'ES384', kid: 'ec' });
     assert.equal((await whoami(elliptic)).code, 401);
@@ -199,7 +199,7 @@ describe('credentials verified by other servers', () => {
     for (const [what, secret] of Object.entries(bad)) assert.equal((await whoami(secret)).code, 401, what);
   });
 
-  it('calls the webhook for unknown tokens, once while the response is cached', async () => {
+  it('calls the token webhook once for an unknown token while the response is cached', async () => {
     const { code, body } = await whoami('hooked');
     assert.equal(code, 201);
     assert.equal(body.status.userInfo.username, 'hank');
@@ -277,7 +277,7 @@ describe('credentials verified by other servers', () => {
     assert.equal((await whoami('aaaaaa.0123456789abcdef')).code, 401);
   });
 
-  it('calls the authorization webhook: allowed, no opinion, denied', async () => {
+  it('maps responses of the authorization webhook to allowed, no opinion and denied', async () => {
     const as = (path: string) => server.call<{ message: string }>('GET', path, { as: null, headers: bearer('hooked') });
     assert.equal((await as('/api/v1/namespaces/default/pods')).code, 200);
     const single = await as('/api/v1/namespaces/default/pods/x');

@@ -20,8 +20,8 @@ const claims = {
   jti: 'id-1',
 };
 
-describe('claims', () => {
-  it('claims are mapped to users by expressions', () => {
+describe('claim mappings', () => {
+  it('maps claims of a token to a user by expressions', () => {
     const user = userOfClaims(
       {
         ...none,
@@ -57,7 +57,7 @@ describe('claims', () => {
     });
   });
 
-  it('claims reject tokens whose claims fail a mapping or rule', () => {
+  it('rejects tokens whose claims fail a mapping or a validation rule', () => {
     const sub = { claim: 'sub', prefix: '' };
     const cases: [ClaimRules, RegExp][] = [
       [

@@ -30,7 +30,7 @@ function servedBy(port: number): Promise<string> {
   });
 }
 
-test('certificates are replaced: clients of the new authority are accepted, of the old one rejected, even on open connections', {
+test('after a CA replacement accepts clients of the new CA and rejects clients of the old CA, also on open connections', {
   timeout: 60_000,
 }, async () => {
   const [before, later, proxies] = await Promise.all(

@@ -125,7 +125,7 @@ describe('identities', () => {
     );
   });
 
-  it('issues tokens that become invalid with the object they are bound to', async () => {
+  it('issues tokens that become invalid when the object to which they are bound is deleted', async () => {
     const plain = await call('POST', `${ACCOUNTS}/robot/token`, { body: { spec: {} } });
     assert.equal(plain.code, 201);
     const me = await whoami(bearer(plain.body.status.token));
@@ -167,7 +167,7 @@ describe('identities', () => {
     assert.equal((await whoami(bearer(elsewhere.body.status.token))).code, 401);
   });
 
-  it('rejects a token of a deleted secret or node, also after another one has its name', async () => {
+  it('rejects a token bound to a deleted secret or node, also after another object takes the name', async () => {
     const objects: readonly [string, string, string][] = [
       ['Secret', '/api/v1/namespaces/default/secrets', 'holder'],
       ['Node', '/api/v1/nodes', 'holder'],
@@ -223,7 +223,7 @@ describe('identities', () => {
     assert.equal((await whoami(bearer(forged))).code, 401);
   });
 
-  it('signs and verifies service account tokens with RSA as well', () => {
+  it('signs and verifies service account tokens with RSA keys', () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const key = loadSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
     assert.equal(key.algorithm, 'RS256');

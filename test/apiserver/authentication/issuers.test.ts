@@ -156,7 +156,7 @@ test('ignores invalid, unusual or huge keys without blocking', async () => {
   assert.equal(await issuerWith(mixed)(signed), 'ann');
 });
 
-test('verifies tokens with the held keys while the issuer cannot be reached', async () => {
+test('verifies tokens with cached keys while the issuer cannot be reached', async () => {
   const HOUR_MS = 3_600_000;
   const clock = new ManualClock(Date.now());
   const one = jwk(rsa.publicKey, { kid: 'one' });

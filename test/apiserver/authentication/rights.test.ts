@@ -45,7 +45,7 @@ describe('permissions', () => {
     assert.equal((await call('POST', `${RBAC}/namespaces/default/rolebindings`, { body })).code, 201);
   };
 
-  it('denies all forms of requests that no role allows', async () => {
+  it('denies every form of request that no role allows', async () => {
     const forms = [
       'application/json',
       'application/json;as=Table;v=v1;g=meta.k8s.io',
@@ -63,7 +63,7 @@ describe('permissions', () => {
     }
   });
 
-  it('allows a request exactly as long as a role does', async () => {
+  it('allows a request only while a role permits the request', async () => {
     await grant('reader', [{ verbs: ['list'], apiGroups: [''], resources: ['configmaps'] }]);
     const list = () => call('GET', '/api/v1/namespaces/default/configmaps', { as: bob });
     await untilCode(list, 200);

@@ -43,7 +43,7 @@ describe('conditions of authorization webhooks', () => {
     assert.equal(compileAccessConditions(yes).hold(path), false);
   });
 
-  it('a false match condition takes precedence over a failing one', () => {
+  it('a match condition that is false takes precedence over a match condition whose evaluation fails', () => {
     const fails = "request.resourceAttributes.name == 'x'";
     assert.throws(
       () => compileAccessConditions(['true', fails]).hold(path),

@@ -32,7 +32,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   const create = (namespace: string, name: string, query = '') =>
     server.call(`POST`, `/api/v1/namespaces/${namespace}/configmaps${query}`, { body: { metadata: { name } } });
 
-  test('cluster resource quotas reject objects above the total of their projects, and no others', async () => {
+  test('cluster resource quotas reject only objects that exceed the total of their projects', async () => {
     assert.equal((await create('a', 'dry', '?dryRun=All')).code, 201);
     const answers = await Promise.all(
       ['a', 'b', 'a', 'b', 'a', 'b'].map((namespace, index) => create(namespace, `m${index}`)),
@@ -69,7 +69,7 @@ describe('cluster resource quotas', { concurrency: false }, () => {
   });
 });
 
-test('cluster resource quotas hold while the store is slow, and waiting requests time out', async () => {
+test('cluster resource quotas are enforced while the store is slow, and waiting requests time out', async () => {
   const store = createMemoryStore();
   let hold: Promise<void> | undefined;
   const slow: MemoryStore = {

@@ -57,7 +57,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     (await server.call<{ items: BareMetalHost[] }>('GET', HOSTS)).body.items;
   const own = newKeys();
 
-  test('a blank host without credentials becomes a host that is not approved', async () => {
+  test('the offer of a blank host without credentials creates an unapproved BareMetalHost', async () => {
     const hardware = { ramMebibytes: 4096, nics: [{ name: 'eth0', mac: '52:54:00:00:00:01' }] };
     const { code, body, text } = await send(offerOf(own, { hardware }));
     assert.equal(code, 201, text);
@@ -83,7 +83,7 @@ describe('offers of hosts', { concurrency: false }, () => {
       );
   });
 
-  test('rejects an offer with an invalid signature, whatever part was changed', async () => {
+  test('rejects an offer with an invalid signature after a change of any part', async () => {
     const offer = offerOf(own, {});
     for (const change of [
       { state: 'joined' },
@@ -178,7 +178,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.deepEqual(released.body.status, { host: 'h1', phase: 'Released', cleaning: 'metadata' });
   });
 
-  test('sends join data only to the claimed host', async () => {
+  test('sends join data only to the host that is claimed', async () => {
     const sealed = '{"sealed":"x"}';
     await server.call('PATCH', `${HOSTS}/h1`, {
       body: {

@@ -15,7 +15,7 @@ interface Imported {
   };
 }
 
-describe('images of streams', { concurrency: false }, () => {
+describe('images of image streams', { concurrency: false }, () => {
   let server: TestServer;
   const requested: string[] = [];
   before(async () => {
@@ -59,7 +59,7 @@ describe('images of streams', { concurrency: false }, () => {
     return answer.body.status.images[0];
   };
 
-  test('images of streams are imported only from registries that the configuration names', async () => {
+  test('images of image streams are imported only from registries that the configuration names', async () => {
     const found = await importOf('registry.lab/app:1');
     assert.equal(found?.status.status, 'Success');
     assert.deepEqual(found?.image?.dockerImageMetadata, { Config: { ExposedPorts: { '8080/tcp': {} } } });
@@ -74,7 +74,7 @@ describe('images of streams', { concurrency: false }, () => {
     assert.deepEqual(requested, ['registry.lab/app:1', 'other.lab/app:1', 'registry.lab/broken:1']);
   });
 
-  test('images of streams are imported with the pull secrets of the namespace, by host and path', async () => {
+  test('images of image streams are imported with the pull secrets of the namespace, by host and path', async () => {
     assert.match((await importOf('private.lab/team/app:1'))?.status.message ?? '', /answered 401/);
     const secret = async (name: string, type: string, key: string, value: object) => {
       const data = { [key]: btoa(JSON.stringify(value)) };
@@ -91,7 +91,7 @@ describe('images of streams', { concurrency: false }, () => {
     assert.equal((await importOf('private.lab/other/app:1'))?.status.status, 'Success');
   });
 
-  test('images of streams keep the policies of their tag', async () => {
+  test('images of image streams keep the policies of their tag', async () => {
     const policies = { importPolicy: { scheduled: true }, referencePolicy: { type: 'Local' } };
     await importOf('registry.lab/app:1', policies);
     await importOf('registry.lab/app:1');
@@ -102,7 +102,7 @@ describe('images of streams', { concurrency: false }, () => {
   });
 
   for (const plural of ['imagestreamtags', 'imagetags'])
-    test(`images of streams are watched as ${plural}`, async () => {
+    test(`images of image streams are watched as ${plural}`, async () => {
       const base = '/apis/image.openshift.io/v1/namespaces/shop';
       const put = (name: string, from: string) =>
         server.call('PUT', `${base}/imagestreamtags/${name}`, {
@@ -137,7 +137,7 @@ describe('images of streams', { concurrency: false }, () => {
       assert.deepEqual([first, rest.at(-1)], ['ADDED seen:1 a.lab/x:1', 'DELETED seen:1 a.lab/x:3']);
     });
 
-  test('images of streams show the host’s programs only to pods of the cluster’s own namespaces', async () => {
+  test('images of image streams show the host’s programs only to pods of the cluster’s own namespaces', async () => {
     const pod = (namespace: string, image: string) =>
       server.call<{ spec: { affinity: object; nodeSelector: object }; message: string }>(
         'POST',

@@ -43,7 +43,7 @@ describe('projects', { concurrency: false }, () => {
     assert.deepEqual([body.spec?.replicas, container?.name], [0, 'machine-config-operator']);
   });
 
-  test('authenticated users may request projects; others get the reason', async () => {
+  test('allows self-provisioners to request projects, and returns the configured message to other users', async () => {
     const allowed = await server.call('GET', REQUESTS, { as: ann });
     assert.deepEqual([allowed.code, allowed.body['kind'], allowed.body['status']], [200, 'Status', 'Success']);
     const refused = await server.call('GET', REQUESTS, { as: bob });
@@ -93,7 +93,7 @@ describe('projects', { concurrency: false }, () => {
     await configure({ projectRequestTemplate: null });
   });
 
-  test("creates projects from the cluster's template completely or not at all", async () => {
+  test("creates a project from the cluster's template completely or creates no object", async () => {
     const parameter = (name: string): string => `$\{${name}}`;
     const project = {
       apiVersion: 'project.openshift.io/v1',
@@ -144,7 +144,7 @@ describe('projects', { concurrency: false }, () => {
     await configure({ projectRequestTemplate: null });
   });
 
-  test('reviews list the subjects that may act, and check single subjects', async () => {
+  test('access reviews list the users and groups with a permission, and check single subjects', async () => {
     const action = { verb: 'get', resource: 'pods', resourceAPIGroup: '' };
     const review = (kind: string, body: object) =>
       server.call<{ users: string[]; groups: string[]; allowed: boolean; kind: string }>(
@@ -169,7 +169,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await review('ResourceAccessReview', { verb: 'get' })).code, 422);
   });
 
-  test('role bindings are the same object in both groups', async () => {
+  test('a role binding is the same object in both API groups of RBAC', async () => {
     const at = `${REVIEWS}/namespaces/shop/rolebindings`;
     const binding = {
       apiVersion: 'authorization.openshift.io/v1',
@@ -220,7 +220,7 @@ describe('projects', { concurrency: false }, () => {
     assert.match(refused.text, /rolebindings to User \\"eve\\" are not allowed in project \\"shop\\"/);
   });
 
-  test('creates the cluster configuration with correct values, and keeps changes', async () => {
+  test('creates config.openshift.io objects with the settings of the cluster, and keeps later changes', async () => {
     const spec = async (plural: string, name = 'cluster') =>
       (await server.call<{ spec: Record<string, unknown> }>('GET', `/apis/config.openshift.io/v1/${plural}/${name}`))
         .body.spec;

@@ -38,7 +38,7 @@ test('one node does not determine the image of a tag, unless it is a master or t
   assert.match(resolved([has('m', 'a', true), has('n', 'b', true)]), /is not the same image/);
 });
 
-test('a digest resolves to itself although nodes report another one', () => {
+test('a digest resolves to itself although nodes report another digest', () => {
   const liar = node('liar', [`${APP}@${digest('a')}`, `${APP}@${digest('e')}`]);
   assert.equal(resolved([liar, node('other', [])], `app@${digest('a')}`), digest('a'));
 });

@@ -31,7 +31,7 @@ describe('admission flags', () => {
     return (await read(['--admission-control-config-file=admission.yaml'])).admission;
   };
 
-  it("enables upstream's default plug-ins, and more for the host's own configuration", async () => {
+  it("enables upstream's default plug-ins, and additional plug-ins in the host's own configuration", async () => {
     assert.deepEqual((await read([])).disabledAdmission, ['NodeRestriction', 'OwnerReferencesPermissionEnforcement']);
     assert.deepEqual(await read([], true), { disabledAdmission: [], enabledAdmission: ['DenyServiceExternalIPs'] });
     assert.deepEqual(await read(['--disable-admission-plugins=DenyServiceExternalIPs'], true), {

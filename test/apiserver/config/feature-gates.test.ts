@@ -13,7 +13,7 @@ const check = (...argv: string[]): void => {
 };
 
 describe('--feature-gates', () => {
-  it('accepts the gates of kube-apiserver 1.36 and the gates of a stage', () => {
+  it('accepts the gates of kube-apiserver 1.36 and the group gates AllAlpha and AllBeta', () => {
     check();
     check('');
     check('WatchList=true,APIServerIdentity=T', 'StorageVersionAPI=1');

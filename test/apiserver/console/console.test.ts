@@ -115,7 +115,7 @@ describe('files of the console', () => {
     assert.equal((await get('/console/', { 'x-absent': '1' })).status, 404);
   });
 
-  it('redirects browsers, and no other client, from the root path of the server to the console', async () => {
+  it('redirects browsers from the root path of the server to the console, but no other clients', async () => {
     const html = 'text/html,application/xhtml+xml';
     const get = (accept: string, method = 'GET') => ({ method, headers: { accept } }) as IncomingMessage;
     assert.equal(served.leadsTo('/', get(html)), true);

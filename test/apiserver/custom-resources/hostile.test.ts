@@ -30,7 +30,7 @@ const definition = (plural: string, properties: unknown, more = {}): Record<stri
   },
 });
 
-describe('hostile definitions', () => {
+describe('hostile CustomResourceDefinitions', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -40,7 +40,7 @@ describe('hostile definitions', () => {
     server.call<Body>(method, path, body === undefined ? {} : { body });
   const raw = (path: string, text: string) => server.call<Body>('POST', path, { raw: text });
 
-  it('hostile definitions with backtracking patterns do not block the event loop', async () => {
+  it('hostile CustomResourceDefinitions with backtracking patterns do not block the event loop', async () => {
     const created = await call(
       'POST',
       DEFINITIONS,
@@ -66,7 +66,7 @@ describe('hostile definitions', () => {
     assert.ok(delay.max / 1e6 < 250 * slack(), `the loop stood still for ${delay.max / 1e6} ms`);
   });
 
-  it('hostile definitions with too deep nesting are rejected', async () => {
+  it('hostile CustomResourceDefinitions with too deep nesting are rejected', async () => {
     const depth = 400;
     const nested = `${'{"type":"object","properties":{"a":'.repeat(depth)}{"type":"string"}${'}}'.repeat(depth)}`;
     const body = JSON.stringify(definition('deep', { a: 'HERE' })).replace('"HERE"', nested);
@@ -81,7 +81,7 @@ describe('hostile definitions', () => {
     assert.match(tooDeep.body.message, /must not nest deeper than 64 levels/);
   });
 
-  it('hostile definitions of several megabytes are accepted or rejected without blocking', async () => {
+  it('hostile CustomResourceDefinitions of several megabytes are accepted or rejected without blocking', async () => {
     const properties = Object.fromEntries(
       Array.from({ length: 7_000 }, (_, index) => [
         `property${index}`,
@@ -106,7 +106,7 @@ describe('hostile definitions', () => {
     assert.deepEqual(resource.body.spec, { property5: { a: 'd' } });
   });
 
-  it('hostile definitions treat prototype names as plain data', async () => {
+  it('hostile CustomResourceDefinitions treat prototype names as plain data', async () => {
     const body = JSON.stringify(
       definition('protos', {
         HERE: 1,
@@ -139,7 +139,7 @@ describe('hostile definitions', () => {
     assert.equal((await call('GET', '/openapi/v3/apis/bad.example.com/v1')).code, 200);
   });
 
-  it('hostile definitions with scale paths to prototypes are rejected', async () => {
+  it('hostile CustomResourceDefinitions with scale paths to prototypes are rejected', async () => {
     const refused = await call(
       'POST',
       DEFINITIONS,
@@ -152,7 +152,7 @@ describe('hostile definitions', () => {
     assert.equal(refused.code, 422);
   });
 
-  it('hostile definitions of any shape get a response', async () => {
+  it('hostile CustomResourceDefinitions of any shape get a response', async () => {
     const base = JSON.stringify(definition('shapes', {}));
     const shapes = [
       'null',
@@ -201,7 +201,7 @@ describe('hostile definitions', () => {
     }
   });
 
-  it('hostile definitions with names of other kinds are not established', async () => {
+  it('hostile CustomResourceDefinitions with names of other kinds are not established', async () => {
     const first = definition('names', {});
     await call('POST', DEFINITIONS, first);
     await until(

@@ -42,7 +42,7 @@ const LOOSE = {
   },
 };
 
-describe('definitions in v1beta1', () => {
+describe('CustomResourceDefinitions in v1beta1', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -55,7 +55,7 @@ describe('definitions in v1beta1', () => {
     return code === 201 ? '' : answer.message.replace(/^.*? is invalid: /, '');
   };
 
-  it('definitions in v1beta1 apply the validation of v1beta1', async () => {
+  it('CustomResourceDefinitions in v1beta1 apply the validation of v1beta1', async () => {
     const text = validation({ type: 'object' });
     const list = [named('v1', { schema: text }), named('v2', { schema: text })];
     const facts: [Json, RegExp][] = [
@@ -88,7 +88,7 @@ describe('definitions in v1beta1', () => {
     assert.match(await tried(definition(newer, 'v1'), NEWER), /^spec.preserveUnknownFields: .*: cannot set to true/);
   });
 
-  it('definitions in v1beta1 share their storage with v1, and are readable in both versions', async () => {
+  it('CustomResourceDefinitions in v1beta1 share their storage with v1, and are readable in both versions', async () => {
     const column = { name: 'X', type: 'string', JSONPath: '.spec.x' };
     const more = { subresources: { status: {} }, additionalPrinterColumns: [column], validation: validation(LOOSE) };
     const made = await call('POST', OLDER, definition({ version: 'v1', ...more }));
@@ -123,7 +123,7 @@ describe('definitions in v1beta1', () => {
     );
   });
 
-  it('definitions in v1beta1 keep unknown fields of resources, and validate known ones', async () => {
+  it('CustomResourceDefinitions in v1beta1 keep unknown fields of resources, and validate known ones', async () => {
     await until('served', async () => (await call('GET', THINGS)).code === 200);
     const thing = (name: string, spec: unknown): Json => ({
       apiVersion: `${GROUP}/v1`,
@@ -160,7 +160,7 @@ describe('definitions in v1beta1', () => {
     );
   });
 
-  it('definitions in v1beta1 can be updated in v1 without requirements that did not exist on creation', async () => {
+  it('CustomResourceDefinitions in v1beta1 can be updated in v1 without rules that are newer than the object', async () => {
     const one = `${NEWER}/things.${GROUP}`;
     const kept = await call('PATCH', one, { spec: { names: { shortNames: ['th'] } } }, MERGE);
     assert.equal(kept.code, 200, kept.text);

@@ -325,7 +325,7 @@ describe('custom resources', () => {
     assert.equal(partial.body['kind'], 'PartialObjectMetadata');
   });
 
-  it('custom resources follow their definition: a new default appears in stored objects', async () => {
+  it('custom resources in the store get a new default of their definition', async () => {
     const changed = cronTabs();
     const versions = (changed['spec'] as Body)['versions'] as {
       schema: { openAPIV3Schema: { properties: { spec: { properties: Record<string, unknown> } } } };
@@ -355,7 +355,7 @@ describe('custom resources', () => {
   });
 });
 
-describe('rules of custom resources', () => {
+describe('validation rules of custom resources', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -372,7 +372,7 @@ describe('rules of custom resources', () => {
     return definition;
   };
 
-  it('rules of custom resources are compiled when the definition is written', async () => {
+  it('validation rules of custom resources are compiled when the definition is written', async () => {
     const refused = await call('POST', DEFINITIONS, withRule({ rule: 'self.nope > 1' }));
     assert.equal(refused.code, 422);
     assert.match(
@@ -383,7 +383,7 @@ describe('rules of custom resources', () => {
     assert.match(costly.body.message, /estimated rule cost exceeds budget by factor of more than 100x/);
   });
 
-  it('rules of custom resources are evaluated when resources are written', async () => {
+  it('validation rules of custom resources are evaluated when resources are written', async () => {
     const rule = { rule: '!has(oldSelf.image) || self.image == oldSelf.image', message: 'image is immutable' };
     assert.equal((await call('POST', DEFINITIONS, withRule(rule))).code, 201);
     await until('served', async () => (await call('GET', PATH)).code === 200);

@@ -29,12 +29,12 @@ function causes(document: Fields): string[] {
 /** Errors of metadata are not compared. */
 const isOwn = (text: string): boolean => !text.startsWith('metadata.');
 
-describe('definitions', () => {
+describe('CustomResourceDefinitions', () => {
   for (const [name, documents] of [
     ['definitions', DEFINITIONS],
     ['rules', RULED],
   ] as const) {
-    it(`definitions are accepted and rejected as upstream does: ${name}`, () => {
+    it(`CustomResourceDefinitions are accepted and rejected as upstream does: ${name}`, () => {
       assert.equal(ANSWERS[name].length, documents.length, 'recorded for other definitions');
       for (const [index, document] of documents.entries()) {
         const expected = ANSWERS[name][index];

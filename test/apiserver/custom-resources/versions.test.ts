@@ -74,7 +74,7 @@ function convert(object: Document, version: string): Document {
 const storageHash = (stored: string): string =>
   createHash('sha256').update(stored).digest().subarray(0, 8).toString('base64');
 
-describe('versions with strategy None', () => {
+describe('custom resource versions with strategy None', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -83,7 +83,7 @@ describe('versions with strategy None', () => {
   const call = (method: string, path: string, body?: unknown) =>
     server.call<Document>(method, path, body === undefined ? {} : { body });
 
-  it('versions with strategy None share their storage, and each uses its own schema', async () => {
+  it('custom resource versions with strategy None share their storage, and each uses its own schema', async () => {
     assert.equal((await call('POST', DEFINITIONS, definition('v1', { strategy: 'None' }))).code, 201);
     await until('served', async () => (await call('GET', at('v2'))).code === 200);
     assert.equal((await call('POST', at('v1'), host('v1', 'a', { hostPort: 'x:1' }))).code, 201);
@@ -104,7 +104,7 @@ describe('versions with strategy None', () => {
     assert.match(groups.text, /"preferredVersion":\{"groupVersion":"lab\.example\.com\/v2"/);
   });
 
-  it('versions with strategy None are recorded in storedVersions', async () => {
+  it('custom resource versions with strategy None are recorded in storedVersions', async () => {
     const { body } = await call('GET', `${DEFINITIONS}/${NAME}`);
     assert.deepEqual(body.status['storedVersions'], ['v1']);
     const next = definition('v2', { strategy: 'None' });
@@ -177,7 +177,7 @@ describe('defaults of several versions', () => {
   });
 });
 
-describe('versions with a conversion webhook', () => {
+describe('custom resources with a conversion webhook', () => {
   let server: TestServer;
   let webhook: Server;
   const reviews: Document[] = [];
@@ -237,7 +237,7 @@ describe('versions with a conversion webhook', () => {
     await server.stop();
   });
 
-  it('versions with a conversion webhook are converted on writes and reads', async () => {
+  it('custom resources with a conversion webhook are converted on writes and reads', async () => {
     const created = await call('POST', at('v2'), host('v2', 'a', { host: 'example', port: '80' }));
     assert.equal(created.code, 201, created.text);
     // The default of v2 is not stored but appears on reads.
@@ -256,7 +256,7 @@ describe('versions with a conversion webhook', () => {
     assert.equal(reviews.length, before, 'what was converted once is kept');
   });
 
-  it('versions with a conversion webhook can be listed, selected, patched and watched in each version', async () => {
+  it('custom resources with a conversion webhook can be listed, selected, patched and watched in each version', async () => {
     for (const name of ['b', 'c']) await call('POST', at('v1'), host('v1', name, { hostPort: `${name}:1` }));
     const before = reviews.length;
     const list = await call('GET', at('v2'));
@@ -289,7 +289,7 @@ describe('versions with a conversion webhook', () => {
     assert.equal(events[1]?.object['apiVersion'], 'lab.example.com/v2');
   });
 
-  it('versions with a conversion webhook accept only the conversion from the webhook, no other changes', async () => {
+  it('custom resources with a conversion webhook accept only the conversion from the webhook, no other changes', async () => {
     const fails = async (name: string, bad: (review: Document) => unknown, message: RegExp): Promise<void> => {
       await call('POST', at('v1'), host('v1', name, { hostPort: 'z:1' }));
       answer = bad;
@@ -356,7 +356,7 @@ describe('versions with a conversion webhook', () => {
     assert.equal(body.metadata['finalizers'], undefined);
   });
 
-  it('versions with a conversion webhook do not affect other kinds and versions while the webhook is unavailable', async () => {
+  it('custom resources with a conversion webhook do not affect other kinds and versions while the webhook is unavailable', async () => {
     await call('POST', at('v1'), host('v1', 'away', { hostPort: 'z:1' }));
     answer = () => 503;
     assert.equal((await call('GET', `${at('v2')}/away`)).code, 500);
@@ -368,7 +368,7 @@ describe('versions with a conversion webhook', () => {
     answer = correct;
   });
 
-  it('versions with a conversion webhook reach a webhook service at an endpoint, and verify the service name in its certificate', async (t) => {
+  it('calls a conversion webhook of a service at an endpoint, and verifies the service name in its certificate', async (t) => {
     const own = Object.values(networkInterfaces()).flat();
     const address = own.find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
     if (address === undefined) return t.skip('this host has no address but loopback, which end points may not have');
@@ -427,7 +427,7 @@ describe('versions with a conversion webhook', () => {
     assert.deepEqual(new Set(hosts), new Set(['converter.default.svc:8443']));
   });
 
-  it('versions with a conversion webhook are deleted with their definition even without the webhook', async () => {
+  it('custom resources with a conversion webhook are deleted with their definition even without the webhook', async () => {
     answer = () => 503;
     assert.equal((await call('DELETE', `${DEFINITIONS}/${NAME}`)).code, 200);
     await until('gone', async () => (await call('GET', `${DEFINITIONS}/${NAME}`)).code === 404);

@@ -180,7 +180,7 @@ describe('unusual writes of custom resources', () => {
     assert.equal(refused.body.message, `request to convert CR to an invalid group/version: ${group}/v1`);
   });
 
-  it('custom resources keep fields of other managers below a structure applied as null, and nulls in untyped fields', async () => {
+  it('an apply of null keeps fields of other managers below the structure; untyped fields keep null', async () => {
     await apply('nulls', 'a', thing('nulls', { nested: { a: '1' }, ports: [{ port: 1 }] }));
     const kept = await apply('nulls', 'b', thing('nulls', { nested: null, any: { x: null } }));
     assert.deepEqual(kept.body.spec['nested'], { a: '1' });

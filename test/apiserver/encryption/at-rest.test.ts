@@ -62,7 +62,7 @@ describe('encryption at rest', () => {
     assert.match((await stored(store, '/registry/configmaps/default/plain')).toString(), /^\{"apiVersion"/);
   });
 
-  it('reads values of another API server, and rejects values moved to another key', async () => {
+  it('decrypts values of another API server, and rejects a value that was moved to another key', async () => {
     const path = '/registry/secrets/default/theirs';
     const object = JSON.stringify({
       apiVersion: 'v1',
@@ -185,7 +185,7 @@ describe('a KMS plug-in', () => {
   };
   const source = { current: only({ type: 'kms', name: 'plug', plugin: kms }), async refresh() {} };
 
-  it('encrypts a seed that many values share, so that one call decrypts them all', async () => {
+  it('shares one encrypted seed between values, so that one KMS call decrypts all values', async () => {
     const server = await startServer({ store, encryption: source });
     for (let at = 0; at < 20; at++) await server.call('POST', SECRET, { body: secret(`s${at}`, `text ${at}`) });
     for (const [path, code] of [

@@ -8,7 +8,7 @@ import { aesCbc, aesGcm, derivedAesGcm, secretBox } from '../../../src/apiserver
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
 describe('ciphers', () => {
-  it('decrypts the example of secretbox in the NaCl documentation', () => {
+  it('decrypts the secretbox example of the NaCl documentation', () => {
     // Source: Bernstein, "Cryptography in NaCl", section 10; tests/secretbox.c.
     const key = hex('1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389');
     const nonce = hex('69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37');

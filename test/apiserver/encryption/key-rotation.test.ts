@@ -21,7 +21,7 @@ const names = (text: string): string[] => {
   return provider !== undefined && 'keys' in provider ? provider.keys.map(({ name }) => name) : [];
 };
 
-test('an encryption key is added as the first key, or as the second key and promoted later; comments stay', () => {
+test('adds an encryption key as the first key, or as the second key for a later promotion, and keeps comments', () => {
   const original = firstEncryptionFile('secretbox', 0);
   const [key0] = names(original);
   const rotated = withNewKey(original, 'f.yaml', false, 1000);
@@ -37,7 +37,7 @@ test('an encryption key is added as the first key, or as the second key and prom
   assert.deepEqual(names(next.text), [next.key, prepared.key, rotated.key, key0]);
 });
 
-test('rewrites all encrypted values once, and no other values', async () => {
+test('rewrites each encrypted value once, and leaves unencrypted values unchanged', async () => {
   const store = createMemoryStore();
   const put = (key: string, kind: string) =>
     store.commit({ guards: [], puts: [{ key, value: Buffer.from(`{"kind":"${kind}","metadata":{"name":"x"}}`) }] });

@@ -182,7 +182,7 @@ it('heartbeats and administrators are served before a flood of lists and creates
 });
 
 if (process.env['COMPARE'] !== undefined) {
-  it('heartbeats and administrators are measured in a flood of requests without priority and fairness', async (t) => {
+  it('measures heartbeats and administrators in a flood of requests without priority and fairness', async (t) => {
     const { idle, beats, admins, flood } = await measure('without');
     t.diagnostic(`heartbeats: idle ${ms(idle)}, in the flood ${ms(beats)} ms; administrators ${ms(admins)} ms`);
     t.diagnostic(`the flood: ${JSON.stringify(flood.codes)}, median ${flood.median.toFixed(1)} ms`);

@@ -51,7 +51,7 @@ const schemaOf = (name: string, level: string, user: string) => ({
   },
 });
 
-describe('configuration objects of priority and fairness', () => {
+describe('flow schemas and priority levels', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();
@@ -62,7 +62,7 @@ describe('configuration objects of priority and fairness', () => {
   const dangling = async (name: string) =>
     (await schema(name)).status?.conditions?.find(({ type }) => type === 'Dangling');
 
-  it('configuration objects of priority and fairness exist from the start and refer to existing levels', async () => {
+  it('flow schemas and priority levels exist from the start and refer to existing levels', async () => {
     const levels = (await server.call<List<PriorityLevelConfiguration>>('GET', LEVELS)).body.items;
     assert.deepEqual(
       levels.map(({ metadata }) => metadata?.name),
@@ -87,7 +87,7 @@ describe('configuration objects of priority and fairness', () => {
     }
   });
 
-  it('configuration objects of priority and fairness are restored after deletion or change', async () => {
+  it('flow schemas and priority levels are restored after deletion or change', async () => {
     assert.equal((await server.call('DELETE', `${SCHEMAS}/service-accounts`)).code, 200);
     assert.equal((await server.call('DELETE', `${LEVELS}/workload-low`)).code, 200);
     await server.call('PATCH', `${SCHEMAS}/probes`, merge({ spec: { matchingPrecedence: 3 } }));
@@ -99,7 +99,7 @@ describe('configuration objects of priority and fairness', () => {
     });
   });
 
-  it('configuration objects of priority and fairness keep changes by an administrator, unless they are mandatory', async () => {
+  it('flow schemas and priority levels keep changes by an administrator, unless they are mandatory', async () => {
     const own = { metadata: { annotations: { [ANNOTATION]: 'false' } }, spec: { matchingPrecedence: 9_100 } };
     await server.call('PATCH', `${SCHEMAS}/service-accounts`, merge(own));
     const refused = await server.call<{ message: string }>('PATCH', `${SCHEMAS}/catch-all`, merge(own));
@@ -120,14 +120,14 @@ describe('configuration objects of priority and fairness', () => {
     assert.equal(exempt.body.spec?.exempt?.nominalConcurrencyShares, 10);
   });
 
-  it('configuration objects of priority and fairness with the auto-update annotation and an unknown name are deleted', async () => {
+  it('flow schemas and priority levels with the auto-update annotation and an unknown name are deleted', async () => {
     const stray = schemaOf('of-another-time', 'system', 'x');
     const marked = { ...stray, metadata: { ...stray.metadata, annotations: { [ANNOTATION]: 'true' } } };
     assert.equal((await server.call('POST', SCHEMAS, { body: marked })).code, 201);
     await until('the stray is gone', async () => (await server.call('GET', `${SCHEMAS}/of-another-time`)).code === 404);
   });
 
-  it('configuration objects of priority and fairness have a Dangling condition if their level does not exist', async () => {
+  it('flow schemas and priority levels have a Dangling condition if their level does not exist', async () => {
     await server.call('POST', SCHEMAS, { body: schemaOf('early', 'later', 'x') });
     await until('it dangles', async () => (await dangling('early'))?.status === 'True');
     assert.equal((await dangling('early'))?.reason, 'NotFound');

@@ -94,7 +94,7 @@ describe('request info', () => {
     it(`rejects ${url}`, () => assert.throws(() => parseRequestInfo('GET', url), { httpCode: 400 }));
   }
 
-  it('returns the path below a subresource, with the same rules for segments', () => {
+  it('returns the path below a subresource, and rejects invalid segments in the path', () => {
     const info = parseRequestInfo('GET', '/apis/g/v1/namespaces/a/pods/x/log/y/z');
     assert.equal(info.resource && info.tail, '/y/z');
     for (const below of ['..', 'a%2fb', '%00']) {
@@ -115,13 +115,13 @@ describe('request info', () => {
   });
 });
 
-describe('JSON scan', () => {
+describe('scan of JSON', () => {
   it('the JSON scan finds duplicate fields with their paths', () => {
     const text = '{"a":{"b":1,"c":[{"x":1},{"x":1,"y":{"z":0},"x":2}],"b":2},"k\\u0065y":1,"key":"a\\"b:{,"}';
     assert.deepEqual(duplicateFields(Buffer.from(text)), ['a.c[1].x', 'a.b', 'key']);
   });
 
-  it('reports unknown and duplicate fields in document order, but none inside unknown fields', () => {
+  it('reports unknown and duplicate fields in document order, except inside unknown fields', () => {
     const text = '{"u":{"x":1,"x":2},"a":1,"b":{"v":1,"c":2,"c":3,"v":4},"a":2,"u":5,"w":[{"k":1}]}';
     assert.deepEqual(strictErrors(Buffer.from(text), ['b.v', 'u', 'w[0].k', 'elsewhere']), [
       'unknown field "u"',
@@ -137,7 +137,7 @@ describe('JSON scan', () => {
     assert.deepEqual(duplicateFields(Buffer.from('{"a":"a","b":["a","a",{"a":"a"}],"c":{"a":"b"}}')), []);
   });
 
-  it('detects duplicates by counting, whatever strings contain', () => {
+  it('a count of fields detects duplicates exactly like the JSON scan in random documents', () => {
     let state = 7;
     const random = (below: number): number => {
       state = (state * 48_271) % 2_147_483_647;
@@ -184,7 +184,7 @@ describe('JSON scan', () => {
   });
 });
 
-describe('bodies', () => {
+describe('request bodies', () => {
   it('request bodies keep __proto__ as a field like any other', () => {
     const document = decodeBody(Buffer.from('{"data":{"__proto__":"x","constructor":"y"}}'), 'json');
     const data = document['data'] as Record<string, unknown>;
@@ -243,7 +243,7 @@ describe('bodies', () => {
     assert.throws(() => decodeBody(map(50_000), 'yaml'), { httpCode: 413 });
   });
 
-  it('request bodies may not contain infinite numbers, but strings that look like them', () => {
+  it('request bodies may not contain infinite numbers, but strings such as "Infinity"', () => {
     for (const text of ['{"a":1e400}', '{"a":[{"b":-1E+999}]}', `{"a":${'9'.repeat(400)}}`])
       assert.throws(() => decodeJson(Buffer.from(text)), { httpCode: 400, message: /cannot unmarshal number/ });
     const uid = { uid: '4c1e1234-0000-4000-8000-000000000000', large: 1e300 };
@@ -293,7 +293,7 @@ describe('bodies', () => {
   });
 });
 
-describe('negotiation', () => {
+describe('content negotiation', () => {
   it('content negotiation uses the first acceptable form of the client', () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';

@@ -141,7 +141,7 @@ test('zero values are present or absent as in upstream’s JSON', () => {
   }
 });
 
-test('protobuf decoding returns what was encoded', () => {
+test('decoding an encoded protobuf object returns an equal object', () => {
   let compared = 0;
   for (const gvk of gvks) {
     const typeName = schemaNameOf(gvk);

@@ -58,7 +58,7 @@ describe('evictions', () => {
     });
   const codeOf = async (name: string): Promise<number> => (await server.call('GET', `${PODS}/${name}`)).code;
 
-  it('evictions succeed as often as the budget allows', async () => {
+  it('the eviction API allows as many evictions as the disruption budget', async () => {
     for (const name of ['a', 'b']) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     const dry = await evict('a', { query: '?dryRun=All' });

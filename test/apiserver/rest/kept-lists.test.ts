@@ -12,7 +12,7 @@ import { toStoreKey } from '../../../src/base/brand.ts';
 
 const PREFIX = '/registry/events/';
 
-test('a cached list or version does not keep a larger buffer in memory', () => {
+test('a cached list or object version does not keep a larger buffer in memory', () => {
   const definition = builtinKinds.find(({ kind, group }) => kind === 'Event' && group === '');
   assert.ok(definition !== undefined);
   const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });

@@ -89,7 +89,7 @@ function things(count: number, touched = new Set<number>()): CachedObject[] {
   );
 }
 
-it('a list is the same in pieces of any size', () => {
+it('a list has the same content in pieces of any size', () => {
   for (let seed = 0; seed < 30; seed++) {
     const choices = new Choices(seed);
     const objects = things(choices.below(300));
@@ -106,7 +106,7 @@ it('a list is the same in pieces of any size', () => {
   }
 });
 
-it('an object of a list is read only when its bytes are due', () => {
+it('reads an object of a list only when its bytes are due', () => {
   const touched = new Set<number>();
   const source = new ListSource(kind, things(10_000, touched), HEAD, TAIL);
   assert.equal(source.fill(Buffer.alloc(10_000)), 10_000);

@@ -510,7 +510,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('applies empty values, which replace the old ones and are owned', async () => {
+  it('server-side apply replaces values with empty values and owns the empty values', async () => {
     const pod = (more: object, value: string) => ({
       ...more,
       containers: [{ name: 'c', image: 'i', env: [{ name: 'A', value }] }],
@@ -800,7 +800,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}?resourceVersion=99999999&timeoutSeconds=1`)).code, 504);
   });
 
-  it('a page of a list continues directly after the previous page, even without its selector', async () => {
+  it('a continue token continues after the last listed object, also for another label selector', async () => {
     for (const [name, side] of [
       ['s-a', 'left'],
       ['s-b', 'right'],
@@ -867,7 +867,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}?labelSelector=a+in`)).code, 400);
   });
 
-  it('label selectors find current objects among many in repeated lists', async () => {
+  it('repeated lists by label selector return the current objects after changes and deletions', async () => {
     for (let n = 0; n < 40; n++)
       await call('POST', MAPS, { body: { metadata: { name: `lot-${n}`, labels: { lot: String(n % 2) } } } });
     const names = async (selector: string) =>
@@ -882,7 +882,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await names('lot'))?.length, 39);
   });
 
-  it('returns tables, metadata only and YAML', async () => {
+  it('returns objects as tables, as metadata only and as YAML', async () => {
     const as = (form: string) => ({ headers: { accept: form } });
     const rows = await call('GET', PODS, as('application/json;as=Table;v=v1;g=meta.k8s.io'));
     assert.equal(rows.body.kind, 'Table');

@@ -24,7 +24,7 @@ async function until(what: string, met: () => boolean): Promise<void> {
   }
 }
 
-test('the only server has the sole-writer claim until another one starts, and again after that has stopped', {
+test('a server holds the sole-writer claim while no other server runs, and regains the claim when the other server stops', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();
@@ -42,7 +42,7 @@ test('the only server has the sole-writer claim until another one starts, and ag
   assert.equal((await store.range('/registry/soleapiserver/', '/registry/soleapiserver0')).count, 0);
 });
 
-test('of two servers that start together at most one has the sole-writer claim, and none after both have started', {
+test('at most one of two servers that start together holds the sole-writer claim, and none after both have started', {
   timeout: 30_000,
 }, async () => {
   for (let round = 0; round < 20; round++) {
@@ -70,7 +70,7 @@ test('an upstream server, known by its master lease, prevents the sole-writer cl
   await one.stop();
 });
 
-test('a server with the sole-writer claim sees writes of a new second server at once, and publishes both endpoints', {
+test('a server that held the sole-writer claim sees writes of a new second server at once, and publishes both endpoints', {
   timeout: 60_000,
 }, async () => {
   const store = createMemoryStore();

@@ -102,7 +102,7 @@ test('serves only the groups, namespaces and objects of kube-apiserver, and cust
   }
 });
 
-test('rejects a definition of a built-in kind with the reason, until its version is switched off', async () => {
+test('rejects a definition of a built-in kind with the reason, until the built-in version is disabled', async () => {
   const server = await startServer();
   try {
     const refusal = await server.call<{ message: string }>('POST', DEFINITIONS, {

@@ -95,7 +95,7 @@ suite('recordings of a rig on several nodes', () => {
     );
   });
 
-  test('a list of recordings names the nodes that do not answer, are deleted, or fail, and contains the others', async () => {
+  test('a list of recordings names the nodes that fail, are deleted or do not answer, and contains all other recordings', async () => {
     kubelets.set('n1', undefined);
     kubelets.set('n2', [500, 'каталог стенда „bench“ недоступен']);
     rig.status = { node: 'n3', history: [use('n1'), use('n2'), use('n0')] };
@@ -109,7 +109,7 @@ suite('recordings of a rig on several nodes', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('a list of recordings fails with the reason of the present node if no node answers', async () => {
+  test('a list of recordings fails with the error of the current node of the rig if no node answers', async () => {
     kubelets.set('n1', undefined);
     kubelets.set('n3', [429, 'this node sends at most 4 recordings at once']);
     await assert.rejects(send(), { reason: 'TooManyRequests' });
@@ -122,7 +122,7 @@ suite('recordings of a rig on several nodes', () => {
     assert.equal((await send()).items.length, 2);
   });
 
-  test('a recording is read from the node of the query, which must be a node of the rig', async () => {
+  test('reads a recording from the node in the query, which must be a node of the rig', async () => {
     await send({ file: file(1).name, node: 'n1' });
     await send({ file: file(2).name });
     assert.deepEqual(

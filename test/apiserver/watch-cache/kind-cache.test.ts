@@ -24,8 +24,8 @@ function newCache(): KindCache {
   return new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
 }
 
-describe('a written object', () => {
-  it('a written object is shared until its event has been delivered', () => {
+describe('cached object of a write', () => {
+  it('the watch cache uses the object that a request has written until its event has been delivered', () => {
     const written = { metadata: { name: 'b', namespace: 'a' }, size: 'large' };
     const bytes = spliceRevision(Buffer.from(JSON.stringify(written)), 7);
     const cache = new KindCache({
@@ -75,7 +75,7 @@ describe('objects written by this server', () => {
   const event = (cache: KindCache, revision: number): void =>
     cache.applyPut(toStoreKey(key), storedValue('a', 'b', `of ${revision}`), revision, revision);
 
-  it('objects written by this server are reused when their event arrives, and only then', () => {
+  it('objects written by this server are reused only when the event of the same revision arrives', () => {
     const cache = newCache();
     cache.load([], 1);
     const mine = written(5);
@@ -111,7 +111,7 @@ describe('objects written by this server', () => {
 });
 
 describe('metadata of a cached object', () => {
-  it('metadata of a cached object is cut out of the bytes, whatever its strings contain', () => {
+  it('extracts the metadata of a cached object from the bytes, with any content of strings', () => {
     const metadata = {
       name: 'b',
       annotations: { a: '}"\\', b: '{{"metadata":{', 'c\\"}': 'é', d: '\\' },
@@ -134,7 +134,7 @@ describe('kind cache', () => {
     assert.equal(gone?.buffer.byteLength, gone?.length);
   });
 
-  it('kind cache equals a sorted map over random histories', () => {
+  it('the kind cache equals a sorted map over random histories', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const random = generator(seed);
       const cache = newCache();
@@ -189,7 +189,7 @@ describe('kind cache', () => {
     }
   });
 
-  it('the kind cache keeps its order through runs of additions of any length', () => {
+  it('the kind cache keeps its order through additions of any number of objects', () => {
     const random = generator(7);
     const cache = newCache();
     const keys = new Set<string>();

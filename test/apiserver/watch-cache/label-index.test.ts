@@ -12,7 +12,7 @@ const stored = (metadata: object, rest: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'Thing', metadata, ...rest }));
 
 describe('labels of a cached object', () => {
-  it('labels of a cached object are those of its metadata, whatever else looks like labels', () => {
+  it('reads labels of a cached object only from its metadata, not from similar fields', () => {
     const labels = { a: '1', 'example.com/"}': 'é', __proto__x: '' };
     const tricks = {
       annotations: { x: '"labels":{"no":"no"}', labels: 'no' },
@@ -33,7 +33,7 @@ describe('labels of a cached object', () => {
 });
 
 describe('objects with a label', () => {
-  it('objects with a label are those found by a full scan, over random histories', () => {
+  it('objects with a label are the same as in a full scan, over random histories', () => {
     for (let seed = 1; seed <= 12; seed++) {
       const random = generator(seed);
       const pick = (values: readonly string[]): string => values[Math.floor(random() * values.length)] ?? '';
@@ -90,7 +90,7 @@ describe('objects with a label', () => {
     assert.equal(cache.listSelected('a', parseLabelSelector('tenth=3')).length, 99);
   });
 
-  it('objects with a label do not change in an earlier result', () => {
+  it('objects with a label do not change in a result that was already returned', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 100; n++) {
       cache.applyPut(

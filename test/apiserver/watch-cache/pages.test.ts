@@ -77,7 +77,7 @@ it('requests the next page while it processes the current page', async () => {
   await store.close();
 });
 
-it('reading of all keys rejects with errors of the store and of the processing', async () => {
+it('reading all keys rejects with an error of the store or of the processing', async () => {
   const store = await filled(2500);
   const failing = watched(store, (start: string, end: string, options?: RangeOptions) =>
     start === PREFIX ? store.range(start, end, options) : Promise.reject(new StoreError('compacted', 'compacted')),

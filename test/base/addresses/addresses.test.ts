@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { addressNameErrors, canonicalAddress, peerAddress } from '../../../src/base/addresses/addresses.ts';
 import { randomOf } from '../../api/schema/random.ts';
 
-test('the canonical form of IPv6 addresses is that of URLs', () => {
+test('formats IPv6 addresses in the canonical form of the URL standard', () => {
   const random = randomOf(7);
   for (let run = 0; run < 2000; run++) {
     const groups = Array.from({ length: 8 }, () => (random() < 0.5 ? 0 : Math.floor(random() * 0x10000)));
@@ -35,7 +35,7 @@ test('canonicalizes IPv4-mapped and similar addresses', () => {
   assert.deepEqual(addressNameErrors('web'), ['ParseAddr("web"): unable to parse IP']);
 });
 
-test('the address of a peer has one form, with and without mapping, zone and zeros', () => {
+test('formats the address of a peer identically with and without IPv4 mapping, zone and zeros', () => {
   for (const [text, address] of [
     ['10.0.0.7', '10.0.0.7'],
     ['::ffff:10.0.0.7', '10.0.0.7'],

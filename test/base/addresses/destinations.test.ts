@@ -85,7 +85,7 @@ test('parses legacy IPv4 spellings like URLs', () => {
   }
 });
 
-test('finds addresses in a set in whatever form they are embedded', () => {
+test('finds addresses in a set also when they are embedded in IPv6 addresses', () => {
   const set = new AddressSet(['172.30.0.0/16', '10.0.0.7', '2001:db8:1::/48', 'nothing', '10.0.0.0/x']);
   for (const inside of [
     '172.30.0.1',

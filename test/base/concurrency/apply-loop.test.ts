@@ -27,7 +27,7 @@ class Timers {
   }
 }
 
-test('an apply loop applies a change immediately and later changes together, and settles after the application', async () => {
+test('an apply loop applies the first change immediately, combines later changes, and settles after the last one', async () => {
   const timers = new Timers();
   let applied = 0;
   const loop = startApplyLoop({ apply: async () => void applied++, failure: 'x', clock: timers.clock, log: silentLog });

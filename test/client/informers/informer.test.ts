@@ -306,7 +306,7 @@ describe('informer', () => {
     assert.throws(() => informer.byIndex('none', 'x'), /does not exist/);
   });
 
-  it('an informer reports existing objects to late handlers, tolerates errors of handlers and removes handlers', async () => {
+  it('an informer reports existing objects to handlers that are added later, and tolerates errors of handlers', async () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
     const late: string[] = [];
@@ -326,7 +326,7 @@ describe('informer', () => {
     assert.deepEqual(late, ['a/x', 'a/y']);
   });
 
-  it('informer is shared between callers with the same options', () => {
+  it('informers with the same options are shared between callers', () => {
     const one = factory.informer(resources.configMaps, { namespace: 'a' });
     assert.equal(factory.informer(resources.configMaps, { namespace: 'a' }), one);
     assert.notEqual(factory.informer(resources.configMaps), one);

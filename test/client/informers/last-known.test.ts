@@ -45,7 +45,7 @@ beforeEach(() => {
   state = open();
 });
 
-test('distinguishes a set that was never written from an empty one', async () => {
+test('distinguishes a set of last-known objects that was never written from an empty set', async () => {
   assert.equal(await state.read('pods'), undefined);
   const objects = [{ metadata: { name: 'a' }, data: { text: 'line\nbreak, ümlaut' } }];
   state.keep('pods', () => objects, 'soon');
@@ -55,7 +55,7 @@ test('distinguishes a set that was never written from an empty one', async () =>
   assert.deepEqual(await open().read('services'), []);
 });
 
-test('batches writes: with the pace soon after 1 s and every 5 s, with the pace calm after 5 s and every minute', async () => {
+test('batches writes: pace "soon" after 1 s and then every 5 s, pace "calm" after 5 s and then every minute', async () => {
   let name = 'a';
   const touch = (pace: 'soon' | 'calm'): void => state.keep(pace, () => named(name), pace);
   for (const next of ['a', 'b', 'c']) {

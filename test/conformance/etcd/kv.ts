@@ -21,7 +21,7 @@ async function five(subject: Subject): Promise<{ prefix: string; revisions: numb
 }
 
 export function kvConformance(subject: () => Subject): void {
-  it('ranges: key, prefix, from key, empty results', async () => {
+  it('range returns a key, a prefix, an interval or all keys from a key on', async () => {
     const { prefix } = await five(subject());
     const { client } = subject();
     assert.deepEqual(keysOf((await client.range({ key: `${prefix}b` })).kvs), [`${prefix}b`]);
@@ -42,7 +42,7 @@ export function kvConformance(subject: () => Subject): void {
     assert.ok(everything.count >= 5);
   });
 
-  it('ranges: sorted by every target in every order', async () => {
+  it('range sorts by every target in every order', async () => {
     const { prefix } = await five(subject());
     const order = async (sort_target: number, sort_order: number): Promise<string> => {
       const answer = await subject().client.range({ key: prefix, range_end: endOf(prefix), sort_target, sort_order });
@@ -67,7 +67,7 @@ export function kvConformance(subject: () => Subject): void {
     assert.match(await order(1, 2), /^ca[bde]{3}$/);
   });
 
-  it('ranges: limit, keys only, count only, minimum and maximum revisions', async () => {
+  it('range applies the limit, keys-only, count-only and the bounds of revisions', async () => {
     const { prefix, revisions } = await five(subject());
     const ask = { key: prefix, range_end: endOf(prefix) };
     const { client } = subject();
@@ -96,7 +96,7 @@ export function kvConformance(subject: () => Subject): void {
     assert.deepEqual([keysOf(created.kvs), created.more], [[`${prefix}a`, `${prefix}b`], true]);
   });
 
-  it('ranges: at a revision, serializable, unreadable revisions', async () => {
+  it('range reads at a revision and rejects future revisions and empty keys', async () => {
     const { prefix, revisions } = await five(subject());
     const ask = { key: prefix, range_end: endOf(prefix) };
     const { client } = subject();
@@ -113,7 +113,7 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.range({ key: '' }), 3, 'etcdserver: key is not provided');
   });
 
-  it('puts: versions and revisions, previous values, ignored value and lease', async () => {
+  it('put increases version and revision, returns the previous value, and can keep value and lease', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const first = await client.put({ key, value: '1', prev_kv: true });
@@ -139,7 +139,7 @@ export function kvConformance(subject: () => Subject): void {
     await client.call('etcdserverpb.Lease/LeaseRevoke', { ID });
   });
 
-  it("puts: rejects invalid requests with etcd's errors", async () => {
+  it("put rejects invalid requests with etcd's errors", async () => {
     const key = subject().fresh();
     const { client } = subject();
     await refused(client.put({ value: 'v' }), 3, 'etcdserver: key is not provided');
@@ -151,7 +151,7 @@ export function kvConformance(subject: () => Subject): void {
     await refused(client.put({ key, value: 'v', lease: -3n }), 5, 'etcdserver: requested lease not found');
   });
 
-  it('deletes: counts, previous values, ranges; no revision without a deleted key', async () => {
+  it('delete returns the count and previous values, and creates no revision if no key is deleted', async () => {
     const { prefix } = await five(subject());
     const { client } = subject();
     const nothing = await client.delete({ key: `${prefix}zz`, prev_kv: true });
@@ -176,7 +176,7 @@ export function kvConformance(subject: () => Subject): void {
     assert.deepEqual([kv?.key, kv?.value], [key, '\0\xff\xfe']);
   });
 
-  it('compacts: removes history, keeps the newest version, rejects a second compaction at the same revision', async () => {
+  it('compaction removes history, keeps the newest version, and is rejected twice at the same revision', async () => {
     const { prefix, revisions } = await five(subject());
     const { client } = subject();
     const at = revisions[6] ?? 0;

@@ -14,7 +14,7 @@ export function leaseConformance(subject: () => Subject): void {
     return next;
   };
 
-  it('grants: generated ID, given ID, duplicate ID, invalid TTL', async () => {
+  it('grants leases with a given or generated ID, and rejects duplicate IDs and excessive TTLs', async () => {
     const { client } = subject();
     const ID = unused();
     const granted = await client.grant(ID, 60);
@@ -48,7 +48,7 @@ export function leaseConformance(subject: () => Subject): void {
     await revoke(ID);
   });
 
-  it('renews in order and answers 0 for an unknown lease', async () => {
+  it('answers keep-alives of a stream in order, with TTL 0 for an unknown lease', async () => {
     const { client } = subject();
     const ID = unused();
     await client.grant(ID, 60);
@@ -83,7 +83,7 @@ export function leaseConformance(subject: () => Subject): void {
     for (const id of [long, short, middle]) await revoke(id);
   });
 
-  it('revokes: deletes all keys in one revision, in order, and creates no revision without keys', async () => {
+  it('revoking a lease deletes all its keys in one revision, and creates no revision without keys', async () => {
     const { client } = subject();
     const prefix = subject().fresh();
     const ID = unused();
@@ -133,7 +133,7 @@ export function leaseConformance(subject: () => Subject): void {
     await revoke(third);
   });
 
-  it('expires: deletes the keys in one revision; keep-alives and overwriting delay it', async () => {
+  it('an expired lease deletes its keys in one revision; keep-alives and overwriting prevent the deletion', async () => {
     const { client } = subject();
     const prefix = subject().fresh();
     const [dying, kept] = [unused(), unused()];

@@ -43,7 +43,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     assert.deepEqual(status.errors, []);
   });
 
-  it('the hash is the same at the same revision and another one after a write', async () => {
+  it('returns the same hash at the same revision, and another hash after a write', async () => {
     const { client } = subject();
     const at = revisionOf(await client.put({ key: subject().fresh(), value: '1' }));
     const hash = (revision: number) => client.call('etcdserverpb.Maintenance/HashKV', { revision });

@@ -18,7 +18,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.equal(first, 'waits');
   };
 
-  it('locks: uses name and lease as the key, and the next waiter gets the lock after its deletion', async () => {
+  it('a lock key consists of name and lease, and the next waiter gets the lock after the key is deleted', async () => {
     const name = `${subject().fresh()}lock`;
     const [first, second] = [await lease(), await lease()];
     const held = await lock(name, first);
@@ -68,7 +68,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(fourth);
   });
 
-  it('locks: removes a cancelled call from the queue, and creates a lease for a call without one', async () => {
+  it('a cancelled lock call leaves the queue, and a lock call without a lease gets a new lease', async () => {
     const name = `${subject().fresh()}lock`;
     const { client } = subject();
     const held = await lock(name, 0n);
@@ -117,7 +117,7 @@ export function sessionConformance(subject: () => Subject): void {
     await revoke(second);
   });
 
-  it('elections: a cancelled campaign removes its candidate', async () => {
+  it('a cancelled campaign removes its candidate from the election', async () => {
     const name = `${subject().fresh()}election`;
     const { client } = subject();
     const [first, second] = [await lease(), await lease()];

@@ -41,7 +41,7 @@ export function txnConformance(subject: () => Subject): void {
     await client.call('etcdserverpb.Lease/LeaseRevoke', { ID });
   });
 
-  it('compares: missing keys, missing operands, several comparisons', async () => {
+  it('treats a missing key as version 0, a missing operand as 0, and several comparisons as a conjunction', async () => {
     const key = subject().fresh();
     assert.equal(await holds({ key, target: 0, result: 0, version: 0 }), true);
     assert.equal(await holds({ key, target: 1, result: 0, create_revision: 0 }), true);
@@ -53,7 +53,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.equal(await holds(), true);
   });
 
-  it('compares: a range matches if every key does; an empty range counts as one missing key', async () => {
+  it('a comparison of a range holds if it holds for every key; an empty range counts as one missing key', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     await client.put({ key: `${prefix}a`, value: 'x' });
@@ -104,7 +104,7 @@ export function txnConformance(subject: () => Subject): void {
     }
   });
 
-  it('executes the other branch if a comparison fails; an empty branch writes nothing', async () => {
+  it('executes the failure branch if a comparison does not hold; an empty branch writes nothing', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const answer = await client.txn({
@@ -118,7 +118,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.deepEqual([empty.succeeded, empty.responses, revisionOf(empty)], [true, [], revisionOf(answer)]);
   });
 
-  it('nests: evaluates comparisons before any operation is applied', async () => {
+  it('evaluates all comparisons of nested transactions before any operation is applied', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));

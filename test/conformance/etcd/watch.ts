@@ -58,7 +58,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('starts in the past: reports every event once, in order, with previous values', async () => {
+  it('a watch from a past revision reports every event once, in order, with previous values', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const first = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -125,7 +125,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('filters puts and deletes, also in history', async () => {
+  it('a watch filters puts and deletes, also in history', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const start = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -180,7 +180,7 @@ export function watchConformance(subject: () => Subject): void {
     late.cancel();
   });
 
-  it('assigns or accepts watch IDs and rejects duplicates', async () => {
+  it('assigns watch IDs or accepts given watch IDs, and rejects duplicates', async () => {
     const key = subject().fresh();
     const watch = subject().client.watch();
     const created = async (watch_id: number): Promise<Message<'WatchResponse'>> =>
@@ -221,7 +221,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('cancels one of many watches on a stream and ignores an unknown one', async () => {
+  it('cancels one of many watches on a stream and ignores the cancellation of an unknown watch', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const watch = client.watch();

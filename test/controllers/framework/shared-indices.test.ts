@@ -22,7 +22,7 @@ function shared(): { readonly informers: InformerFactory; handle(name: string): 
   return { informers, handle: (name) => createHandle({ ...spec, name }, deps, DEFAULT_OPTIONS) };
 }
 
-test('rejects another function under the name of an index, with the names of both controllers', () => {
+test('rejects two functions under one index name, with the names of both controllers', () => {
   const { handle } = shared();
   const [first, second] = [handle('first'), handle('second')];
   first.addIndex(first.informer(resources.pods), 'app', ({ metadata }) => [metadata?.labels?.['app'] ?? '']);
@@ -33,7 +33,7 @@ test('rejects another function under the name of an index, with the names of bot
   assert.throws(() => second.addIndex(second.informer(resources.pods), 'app', () => []), /exists already for first/);
 });
 
-test('adds an index once for all controllers that add the same function, and rejects another under its name', () => {
+test('adds an index once for controllers with the same function, and rejects a different function under its name', () => {
   const { handle } = shared();
   const pods = handle('first').informer(resources.pods);
   indexByClaim(pods);

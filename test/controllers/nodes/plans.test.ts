@@ -69,7 +69,7 @@ test('derives taints from conditions and keeps taints of other components', () =
   assert.deepEqual(plan(cordoned), ['unschedulable:NoSchedule']);
 });
 
-test('stops evictions if no node reports or a zone mostly fails, and evicts from a single failed zone', () => {
+test('stops evictions if no node reports or most nodes of a zone fail, and evicts from a single failed zone', () => {
   const verdict = (zone: string, isHealthy: boolean) => ({
     node: node('n', { labels: { 'topology.kubernetes.io/zone': zone } }),
     isHealthy,
@@ -127,7 +127,7 @@ test('allocates distinct pod networks, releases them, and returns the same one t
   assert.throws(() => new CidrPool('10.0.0.0/16', 8));
 });
 
-test('never allocates overlapping pod networks', () => {
+test('pod networks of different nodes never overlap', () => {
   const random = seeded(5);
   const pool = new CidrPool('10.0.0.0/20', 24);
   const held = new Map<string, string>();
@@ -145,7 +145,7 @@ test('never allocates overlapping pod networks', () => {
   }
 });
 
-test('collects pods that no other component deletes', () => {
+test('deletes pods that no other controller deletes', () => {
   const orphan = pod({ node: 'gone' });
   const unscheduled = pod({ deleting: true });
   const fine = pod({ node: 'here' });
@@ -167,7 +167,7 @@ test('collects pods that no other component deletes', () => {
   ]);
 });
 
-test('increases the cache TTL with the cluster and does not alternate near a border', () => {
+test('increases the TTL annotation of nodes with the cluster size, with hysteresis at the thresholds', () => {
   assert.equal(ttlSeconds(1, 0), 0);
   assert.equal(ttlSeconds(101, 0), 15);
   assert.equal(ttlSeconds(95, 15), 15);

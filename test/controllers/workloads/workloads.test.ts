@@ -65,7 +65,7 @@ test('supports kubectl roll-out, restart and undo', async () => {
   assert.ok(sources.has('ReplicaSet replicaset-controller'), [...sources].join());
 });
 
-test('does not count a write of the revision as a change of the deployment', async () => {
+test('a write of the revision annotation does not increase the generation of a deployment', async () => {
   await plane.of(resources.deployments).create(deployment('quiet', 1));
   await rolledOut('quiet');
   const made = await plane.of(resources.deployments).get('quiet', namespace);
@@ -98,7 +98,7 @@ test('Recreate ends all old pods before the first new one', async () => {
   await eventually(async () => (await podsOf('rec')).every((pod) => pod.spec?.containers[0]?.image === 'v2'), 'v2');
 });
 
-test('replaces a deleted pod, adopts a pod without controller, and releases one with other labels', async () => {
+test('replaces a deleted pod, adopts a pod without a controller, and releases a pod with other labels', async () => {
   await plane.of(resources.replicaSets).create({
     metadata: { name: 'set', namespace },
     spec: { replicas: 2, selector: { matchLabels: { app: 'set' } }, template: template('set') },

@@ -436,7 +436,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
     ],
   ];
 
-test('there are at least 40 checks with different identifiers, and each has a provoked fault', () => {
+test('there are at least 40 checks with different identifiers, and a test provokes a fault for each check', () => {
   assert.ok(CHECKS.length >= 40, `${CHECKS.length} checks`);
   const ids = CHECKS.map(({ id }) => id);
   assert.equal(new Set(ids).size, ids.length);
@@ -468,7 +468,7 @@ for (const [id, fault, result, evidence, fix] of FAULTS)
     assert.match(finding.fix ?? '', fix);
   });
 
-test('a fact that was not gathered makes its checks unknown, an absent one skips them', () => {
+test('a fact that could not be gathered makes its checks unknown; a fact that does not apply skips its checks', () => {
   const facts = {
     ...gathered(),
     fsync: { state: 'failed', reason: 'no answer within 30 s' } as const,
@@ -482,7 +482,7 @@ test('a fact that was not gathered makes its checks unknown, an absent one skips
   assert.equal(exitCodeOf(report), 3);
 });
 
-test('text read from the machine cannot control the terminal or grow without limit', () => {
+test('findings escape control characters of texts from the machine and limit their length', () => {
   const problem = `\u001B[2J\u202E${'x'.repeat(100_000)}\nrm -rf`;
   const checks = diagnose(CHECKS, gathered({ configuration: { file: '/b', problem } }));
   const evidence = checks.find(({ id }) => id === 'bootstrap-file')?.findings[0]?.evidence ?? '';

@@ -18,7 +18,7 @@ test('names the built-in client with the kubeconfig of this host', () => {
   assert.equal(forHost(fix, INSTALLED), fix.replaceAll('kubectl', client));
 });
 
-test('printed fixes have --root once, in commands that take it', () => {
+test('printed fixes contain --root once, in commands that accept the flag', () => {
   for (const [fix, expected] of [
     ['hyperedge image remove a && hyperedge image pull a', 'P image remove a --root /r && P image pull a --root /r'],
     ['hyperedge snapshot save --root /r; hyperedge members', 'P snapshot save --root /r; P members --root /r'],

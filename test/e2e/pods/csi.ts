@@ -225,7 +225,7 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('starts pods although a driver fails to unstage a volume, which the next pod can use', LIMIT, async () => {
+  test('the next pod starts and uses a volume although the driver fails to unstage the volume', LIMIT, async () => {
     const name = 'sticky.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {

@@ -93,7 +93,7 @@ export function securityTests(lab: () => PodLab): void {
 }
 
 export function namespaceTests(lab: () => PodLab): void {
-  test("shows the host's processes in host namespaces and the pod's in a shared one", LIMIT, async () => {
+  test("a host PID namespace shows the host's processes, a shared PID namespace only the pod's", LIMIT, async () => {
     const look = `for n in net pid ipc uts; do echo "$n=$(readlink /proc/self/ns/$n)"; done; echo "processes=$(ls /proc | grep -c '^[0-9]')"; echo "name=$(hostname)"; sleep 1000`;
     await lab().apply(
       pod('ns-own', { containers: [shell(look), shell(look, { name: 'second' })] }),
@@ -165,7 +165,7 @@ export function namespaceTests(lab: () => PodLab): void {
     await lab().remove('names', 'names-full');
   });
 
-  test('forwards a host port to the pod and refuses it to a second pod', LIMIT, async () => {
+  test('forwards a host port to a pod and refuses the port to a second pod', LIMIT, async () => {
     const hostPort = 18_080;
     const web = shell('mkdir /tmp/w; echo hello-port > /tmp/w/index.html; exec httpd -f -p 8080 -h /tmp/w', {
       ports: [{ containerPort: 8080, hostPort }],

@@ -25,7 +25,7 @@ createServer().on('stream', (stream) => {
 `;
 
 export function probeTests(lab: () => PodLab): void {
-  test('restarts a container with a failing exec liveness probe and reports it', LIMIT, async () => {
+  test('restarts a container with a failing exec liveness probe and reports the failure', LIMIT, async () => {
     const exec = { command: ['cat', '/tmp/ok'] };
     const alive = shell('touch /tmp/ok; sleep 1; rm /tmp/ok; exec sleep 1000', {
       livenessProbe: { exec, periodSeconds: 1, failureThreshold: 2 },
@@ -37,7 +37,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('liveness');
   });
 
-  test('adds a pod to the endpoints and removes it with an HTTP readiness probe', LIMIT, async () => {
+  test('an HTTP readiness probe adds a pod to the endpoints and removes the pod', LIMIT, async () => {
     const web = shell('mkdir /tmp/www; echo yes > /tmp/www/ready; exec httpd -f -p 8080 -h /tmp/www', {
       ports: [{ name: 'http', containerPort: 8080 }],
       readinessProbe: { httpGet: { path: '/ready', port: 'http' }, periodSeconds: 1, failureThreshold: 1 },
@@ -65,7 +65,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('readiness');
   });
 
-  test('delays other probes for a TCP startup probe and restarts the container when it fails', LIMIT, async () => {
+  test('a TCP startup probe delays other probes, and its failure restarts the container', LIMIT, async () => {
     const slow = shell('sleep 2; touch /tmp/up; exec httpd -f -p 8080 -h /tmp', {
       startupProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1, failureThreshold: 30 },
       livenessProbe: { exec: { command: ['cat', '/tmp/up'] }, periodSeconds: 1, failureThreshold: 1 },
@@ -89,7 +89,7 @@ export function probeTests(lab: () => PodLab): void {
     await lab().remove('startup', 'startup-never');
   });
 
-  test('queries the gRPC health service', LIMIT, async () => {
+  test('probes the gRPC health service of a container', LIMIT, async () => {
     const script = join(lab().scratch, 'health.mjs');
     await writeFile(script, GRPC_HEALTH_SERVER);
     const port = 18_551;
@@ -177,7 +177,7 @@ export function hookTests(lab: () => PodLab): void {
 
 export function containerOrderTests(lab: () => PodLab): void {
   test(
-    'init containers run one after the other, sidecars stay, and the pod completes without them',
+    'init containers run in sequence, sidecars keep running, and the pod completes without the sidecars',
     LIMIT,
     async () => {
       const note = (name: string): string => `echo ${name} >> /scratch/order`;
@@ -236,7 +236,7 @@ export function containerOrderTests(lab: () => PodLab): void {
     await lab().remove('init-never', 'init-always');
   });
 
-  test('restarts until success with OnFailure and keeps the failure with Never', LIMIT, async () => {
+  test('OnFailure restarts a container until it succeeds, and Never keeps a failed container', LIMIT, async () => {
     const second = shell('test -e /scratch/again && exit 0; touch /scratch/again; exit 5', scratchMount);
     await lab().apply(
       pod('on-failure', { restartPolicy: 'OnFailure', volumes: [scratchVolume], containers: [second] }),

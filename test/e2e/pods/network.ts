@@ -14,7 +14,7 @@ const policy = (name: string, spec: NetworkPolicySpec) => ({
 });
 
 export function networkTests(lab: () => PodLab): void {
-  test('enforces network policies for running pods and from the first packet of new ones', LIMIT, async () => {
+  test('enforces network policies for running pods, and for new pods from the first packet on', LIMIT, async () => {
     await lab().apply(
       pod('np-server', {
         containers: [shell('while true; do echo hello | nc -l -p 8080; done')],

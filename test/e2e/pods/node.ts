@@ -11,7 +11,7 @@ import { configMap, idle, isReady, type PodLab, pod, restartsOf, shell } from '.
 const LIMIT = { timeout: 60_000 };
 
 export function admissionTests(lab: () => PodLab): void {
-  test('rejects pods that a scheduler would not place here, with a reason', LIMIT, async () => {
+  test('rejects pods whose constraints the node does not satisfy, with a reason', LIMIT, async () => {
     const node = JSON.parse(await lab().kubectl('get', 'nodes', '-o', 'json')).items[0];
     const nodeName: string = node.metadata.name;
     const asking = (resource: string, amount: string): object =>

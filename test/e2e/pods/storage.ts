@@ -57,7 +57,7 @@ export function storageTests(lab: () => PodLab): void {
     await lab().kubectl('delete', 'pvc', 'raw-local');
   });
 
-  test('delays only the pods of a file system that does not respond', LIMIT, async () => {
+  test('a file system that does not respond delays only pods that use the file system', LIMIT, async () => {
     const hung = await HungFileSystem.mount(join(lab().scratch, 'hung'));
     const names = Array.from({ length: 6 }, (_, at) => `hung-${at}`);
     const mount = { volumeMounts: [{ name: 'data', mountPath: '/data', subPath: 'below' }] };

@@ -13,7 +13,7 @@ const MAX_STALL_MS = 600 * slack();
 /** Inputs before stalls count, because code is compiled when it first runs. */
 const WARM_UP = 1_000;
 
-it('responds to every input, never blocks for long, and keeps its state', async () => {
+it('the API server answers every fuzzed input, never blocks for long, and keeps its state', async () => {
   const report = await campaign({ seed: 20261121, inputs: INPUTS });
   assert.deepEqual(report.faults, []);
   const stalled = report.stalls.filter(

@@ -142,7 +142,7 @@ test('a gossip agent limits concurrent connections and requests', async () => {
   }
 });
 
-test('publishes a change of leader at once, progress later, and the regular and unexpected end of a store', async () => {
+test('publishes leader changes at once, progress later, and the regular and unexpected end of a store', async () => {
   await using dir = await directory();
   await using a = await startAgent('a', { directory: dir.path });
   await using b = await startAgent('b', { directory: dir.path, peers: [address(a)] });
@@ -222,7 +222,7 @@ test('a gossip agent combines frequent updates into few messages', async () => {
   }
 });
 
-test('returns no gossip hints without an agent, and returns them again after its restart', async () => {
+test('gossip hints are empty while the agent is down, and return after its restart', async () => {
   await using dir = await directory();
   const printed: (readonly GossipMember[])[] = [];
   const last = (): readonly GossipMember[] | undefined => printed.at(-1);

@@ -165,7 +165,7 @@ test('probes a silent member indirectly and over a stream, suspects it, informs 
   assert.ok(warned, 'a ping to a suspect carries the accusation');
 });
 
-test('probes a member suspected by others out of turn, without starving the other members', () => {
+test('probes a member that other members suspect out of turn, without starving the probes of other members', () => {
   const bench = new Bench();
   for (const port of [2, 3, 4, 5, 6, 7, 8, 9]) bench.hear(port, alive(`m${port}`, port));
   const probed: string[] = [];
@@ -184,7 +184,7 @@ test('probes a member suspected by others out of turn, without starving the othe
   assert.ok(new Set(probed).size === 8, probed.join(' '));
 });
 
-test('schedules no wake-up in a ring of one, and does not count the next call as late', () => {
+test('a ring of one member schedules no wake-up, and a late call reports no stall', () => {
   const bench = new Bench();
   bench.run(bench.now + 1000);
   assert.equal(bench.gossip.nextTickMs(), Number.POSITIVE_INFINITY);
@@ -195,7 +195,7 @@ test('schedules no wake-up in a ring of one, and does not count the next call as
   assert.ok(sent(works).some((each) => each.kind === 'ping' && each.node === 'b'));
 });
 
-test('a gossip member sends the first broadcast after a silence at once and batches the following broadcasts', () => {
+test('sends the first broadcast after a quiet period at once, and batches the following broadcasts', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   bench.run(bench.now + 500);
@@ -247,7 +247,7 @@ test('sends no large response to a small request from an unknown address', () =>
   assert.deepEqual(relayed.packets, [], 'pings go to members only');
 });
 
-test("rejects a living member's name, frees a departed one at once and a dead one after a delay", () => {
+test('rejects the name of a living member; the name of a departed member is free at once, of a dead member after a delay', () => {
   const bench = new Bench({ deadReclaimMs: 5000 });
   bench.hear(2, alive('b', 2), alive('c', 3));
   const conflict = bench.hear(9, alive('b', 9, 50));
@@ -264,7 +264,7 @@ test("rejects a living member's name, frees a departed one at once and a dead on
   assert.deepEqual([bench.gossip.member('c')?.state, bench.gossip.member('c')?.address.port], ['alive', 8]);
 });
 
-test('bounds the table under a flood of forged members and keeps the living ones', () => {
+test('bounds the member table under a flood of forged members and keeps the living members', () => {
   const bench = new Bench({ maxMembers: 10, maxQueuedBroadcasts: 20 });
   bench.hear(2, alive('b', 2));
   for (let i = 0; i < 500; i++) bench.hear(2, alive(`x${i}`, 100 + i));
@@ -273,7 +273,7 @@ test('bounds the table under a flood of forged members and keeps the living ones
   assert.equal(bench.gossip.member('b')?.state, 'alive');
 });
 
-test('a gossip member suspects no other member for the time in which it was paused itself', () => {
+test('a gossip member that was paused suspects no other member for the duration of the pause', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2), { kind: 'suspect', incarnation: 1, node: 'b', from: 'c' });
   bench.now += 60_000;

@@ -22,7 +22,7 @@ test('shortens the suspicion timeout with every independent confirmation, down t
   assert.equal(suspicion.deadlineMs(), 2500);
 });
 
-test('starts at the shortest suspicion timeout in rings too small for confirmations', () => {
+test('uses the minimum suspicion timeout in rings that are too small for confirmations', () => {
   const settings = { suspicionMult: 4, suspicionMaxMult: 6, probeIntervalMs: 1000 };
   assert.deepEqual(suspicionTimes(3, settings), { expected: 0, minMs: 4000, maxMs: 24_000 });
   assert.deepEqual(suspicionTimes(100, settings), { expected: 2, minMs: 8000, maxMs: 48_000 });
@@ -38,7 +38,7 @@ test('the local health of a gossip member stays within its bounds', () => {
   assert.equal(awareness.scale(100), 800);
 });
 
-test('replaces queued broadcasts by subject, sends the least sent first, and bounds transmissions and length', () => {
+test('replaces queued broadcasts by subject, sends the least transmitted first, and bounds transmissions and length', () => {
   const random = seeded(4);
   const finished: [number, boolean][] = [];
   const limits = { maxCount: 12, maxBytes: 400 };
@@ -89,7 +89,7 @@ test('applies the newer join or leave intent, forwards each intent once, and ref
   assert.deepEqual([intents.receive(event).rebroadcast, intents.receive(event).rebroadcast], [true, false]);
 });
 
-test('a table exchange repeats recent events once, except those from before the join', () => {
+test('a table exchange repeats recent events once, except events from before the join', () => {
   const [sender, receiver, joiner] = ['a', 'b', 'c'].map((name) => new SerfIntents(name, 100));
   assert.ok(sender !== undefined && receiver !== undefined && joiner !== undefined);
   const namesOf = (intents: SerfIntents, joining: boolean): string[] =>
@@ -117,7 +117,7 @@ test('bounds the events that table exchanges repeat, in number and bytes', () =>
   assert.equal(intents.state().events.length, 8);
 });
 
-test('reports an event once, however many queries and events of one Lamport time follow', () => {
+test('reports an event once, even if many queries and events of the same Lamport time follow', () => {
   const [sender, receiver] = ['a', 'b'].map((name) => new SerfIntents(name, 100));
   assert.ok(sender !== undefined && receiver !== undefined);
   const exchanged = (): number =>

@@ -16,7 +16,7 @@ function simulate(streams: number, bytes: number) {
   return { inbound, evicted, open };
 }
 
-test('silent streams of one address evict each other, but not those of another address', () => {
+test('a new stream evicts a silent stream of the same address, but no stream of another address', () => {
   const { evicted, open } = simulate(4, 100);
   for (const name of ['10.0.0.2/a', '10.0.0.1/a', '10.0.0.1/b', '10.0.0.1/c', '10.0.0.1/d', '10.0.0.3/a']) open(name);
   assert.deepEqual(evicted, ['10.0.0.1/a', '10.0.0.1/b']);

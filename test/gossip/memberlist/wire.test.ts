@@ -49,7 +49,7 @@ const sealings: Sealing[] = [
   { keyring: undefined, label: labelBytes('ring-1') },
 ];
 
-test('decodes gossip messages that are sealed in every way', () => {
+test('decodes gossip messages with every combination of encryption, compression and label', () => {
   for (const sealing of sealings)
     for (const protocol of [0, 5]) {
       const parts = messages.map(encodeMessage);
@@ -69,7 +69,7 @@ test('writes text and bytes for the old codec: raw, without str 8 or bin', () =>
   assert.equal(bytes[108], 0xa3);
 });
 
-test('the encoder, the library and the scan agree on every value', () => {
+test('the msgpack encoder, the msgpack library and the scanner agree on random values', () => {
   const random = seeded(11);
   const value = (depth: number): unknown => {
     const kind = Math.floor(random() * (depth > 3 ? 4 : 6));
@@ -105,7 +105,7 @@ test('drops a truncated, flipped or random datagram and never throws', () => {
   }
 });
 
-test('rejects another key, another label, missing encryption and a missing label', () => {
+test('rejects packets with another key, another label, without encryption or without a label', () => {
   const parts = [encodeMessage({ kind: 'ack', seq: 1 })];
   for (const [i, from] of sealings.entries())
     for (const [j, to] of sealings.entries()) {
@@ -114,7 +114,7 @@ test('rejects another key, another label, missing encryption and a missing label
     }
 });
 
-test('rotates keys without a gap, and rejects removal of the key in use', () => {
+test('rotates keys without an interruption, and rejects removal of the key in use', () => {
   const [old, fresh] = [randomBytes(16), randomBytes(32)];
   const ring = new Keyring([old]);
   const sealedOld = ring.encrypt(Buffer.from('x'), new Uint8Array());
@@ -142,7 +142,7 @@ test('reads compressed datagrams and state exchanges of peers', () => {
   assert.deepEqual(read?.kind === 'push-pull' && read.state.rows, state.rows);
 });
 
-test('gossip messages with a decompression bomb are stopped at the limit', () => {
+test('decoding stops a gossip message with a decompression bomb at the limit', () => {
   const bomb = compressLzw(new Uint8Array(2_000_000));
   assert.ok(bomb.length < 10_000);
   assert.equal(decompressLzw(bomb, 65_536), undefined);
@@ -201,7 +201,7 @@ test('hostile streams cause an error instead of memory or CPU exhaustion', () =>
   }, StreamError);
 });
 
-test('no key of a message becomes a property of an object', () => {
+test('keys of a message never become properties of an object', () => {
   const body = Buffer.concat([Buffer.from([0x81]), encodeMsgpack('__proto__'), encodeMsgpack({ polluted: true })]);
   assert.deepEqual(openPacket(Buffer.concat([Buffer.from([messageType.ping]), body]), plain), []);
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
@@ -221,7 +221,7 @@ test('writes addresses in the shortest form, and IPv4-mapped ones as IPv4', () =
   assert.equal(ipText(new Uint8Array(5)), undefined);
 });
 
-test('decodes encoded serf messages, and limits tags', () => {
+test('encoding and decoding preserves serf messages, and limits tags', () => {
   const event = { kind: 'user-event', ltime: 5, name: 'deploy', payload: Uint8Array.of(1), coalesce: true } as const;
   assert.deepEqual(serfCodec.decode(serfCodec.encode(event)), event);
   const leave = { kind: 'leave', ltime: 2 ** 40, node: 'a', prune: false } as const;

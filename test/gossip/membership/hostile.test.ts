@@ -42,7 +42,7 @@ function hostilePeer(): { send(to: PeerAddress, bytes: Uint8Array): void; readon
   };
 }
 
-test('ignores a replayed message of an earlier death, and refutes one about the current incarnation', async () => {
+test('ignores a replayed message of an earlier death, and refutes a message about the current incarnation', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });
@@ -69,7 +69,7 @@ test('ignores a replayed message of an earlier death, and refutes one about the 
   assert.equal(attacker.heard.length, 0);
 });
 
-test('does not respond without the key, and limits decompression with and without it', async () => {
+test('does not respond to messages without the key, and limits decompression', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });
@@ -144,7 +144,7 @@ test('keeps the store announced as up when an exchange contains megabytes of eve
   store.close();
 });
 
-test('serves its clients when another member fills the table with invented members', async () => {
+test('serves its clients while another member fills the member table with invented members', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });

@@ -41,7 +41,7 @@ async function keyringFiles(path: string, names: readonly string[]): Promise<str
   return files;
 }
 
-test('installs, uses and removes keys on three members, and refuses actions that would disconnect one', {
+test('installs, uses and removes keys on three members, and refuses actions that would disconnect a member', {
   timeout: 60_000,
 }, async () => {
   await using dir = await directory();

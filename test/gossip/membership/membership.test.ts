@@ -81,7 +81,7 @@ test('a table exchange delivers an event that no datagram has delivered', async 
   });
 });
 
-test('lets a member restarted on another port keep its name', async () => {
+test('a member that restarts on another port keeps its name', async () => {
   const options = { gossip: { deadReclaimMs: 0 } };
   await ring(['a', 'b'], options, async ([a, b]) => {
     assert.ok(a !== undefined && b !== undefined);
@@ -104,7 +104,7 @@ test('lets a member restarted on another port keep its name', async () => {
   });
 });
 
-test('does not join and reads nothing with a wrong key or none', async () => {
+test('a member with a wrong key or without a key cannot join the ring or read its messages', async () => {
   await ring(['a', 'b'], { key: randomBytes(32) }, async ([a]) => {
     assert.ok(a !== undefined);
     const address = a.member('a')?.address;

@@ -56,7 +56,7 @@ test('ignores a replayed query, even after many newer ones', () => {
   assert.deepEqual(intents.receive(event), { rebroadcast: false });
 });
 
-test('answers only on queried members, and counts each response once', async () => {
+test('answers a query only on the queried members, and counts each response once', async () => {
   const reported: string[] = [];
   const spread: Uint8Array[] = [];
   const queries = createQueries({

@@ -34,7 +34,7 @@ test('returns to the ring under a new address without configured peers', async (
   await untilRing(all, ['a', 'b', 'c']);
 });
 
-test('joins learned peers when the configured ones are unreachable', async () => {
+test('joins learned peers when the configured peers are unreachable', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   await using second = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });

@@ -29,7 +29,7 @@ test('takes IP families from ipFamilies or from the ranges, and default ranges f
   refused('ipFamilies: [IPv4, IPv4]', /^b\.yaml: ipFamilies: /);
 });
 
-test('rejects encryption, and gives instances different names and protocol numbers', () => {
+test('rejects podNetwork.encrypt, and gives each instance its own tunnel names and route protocol', () => {
   assert.throws(() => podNetworkOf(file('podNetwork: {encrypt: true}'), 'hyper0', undefined, 'b.yaml'), {
     code: 'bad-config',
     message: /^b\.yaml: podNetwork\.encrypt: /,
@@ -41,7 +41,7 @@ test('rejects encryption, and gives instances different names and protocol numbe
   for (const name of Object.values(other.tunnelNames)) assert.ok(name.length <= 15, name);
 });
 
-test('selects one node address per family by the default route, keeps it while present, and ignores the pod network', () => {
+test('selects one node address per family by the default route, keeps a present address, and ignores the pod network', () => {
   const host = {
     defaultRouteLink: 'eth1',
     defaultRouteLink6: 'eth0',

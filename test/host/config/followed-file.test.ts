@@ -38,7 +38,7 @@ describe('a followed file', () => {
     return { followed, put, reads: () => reads };
   };
 
-  it('reads a followed file again after a change, but not while its time stamps stay the same', async () => {
+  it('reads a followed file again after a change, but not while its time stamps are unchanged', async () => {
     const { followed, put, reads } = await follow(['one']);
     try {
       await put(0, 'second');
@@ -54,7 +54,7 @@ describe('a followed file', () => {
     }
   });
 
-  it('keeps the old value until files that belong together match', async () => {
+  it('keeps the old value while files that belong together do not match', async () => {
     const { followed, put } = await follow(['certificate', 'key']);
     try {
       await put(0, 'second');

@@ -58,7 +58,7 @@ volumeConfig: {localQuota: {perFSGroup: null}}
 volumeDirectory: /var/lib/origin/openshift.local.volumes
 `;
 
-test("reads OKD's node-config.yaml: reports unknown fields and takes missing ones from the host's own settings", () =>
+test("reads OKD's node-config.yaml, reports unknown fields, and takes missing fields from the host's own settings", () =>
   inDirectory(async (directory) => {
     const file = join(directory, 'node-config.yaml');
     await writeFile(file, OKD);
@@ -138,7 +138,7 @@ test("reads the group's name from BOOTSTRAP_CONFIG_NAME", () =>
     await assert.rejects(groupNameOf(file), /BOOTSTRAP_CONFIG_NAME: "\.\.\/x" is not the name of a ConfigMap/);
   }));
 
-test('a file that cannot be read is not taken for a missing one', () =>
+test('reports an unreadable file instead of treating the file as missing', () =>
   inDirectory(async (directory) => {
     const file = join(directory, 'group');
     await mkdir(file);

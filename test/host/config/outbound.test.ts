@@ -21,7 +21,7 @@ async function settingsWith(proxy: string) {
   return loadSettings({ root });
 }
 
-test('proxies of the bootstrap file replace the variables of the unit, and the cluster is always reached directly', async () => {
+test('proxies of the bootstrap file replace the variables of the unit; addresses of the cluster bypass the proxies', async () => {
   const env = { HTTP_PROXY: 'http://env.lab:3128', HTTPS_PROXY: 'http://env.lab:3128', NO_PROXY: 'env.lab' };
   const settings = await settingsWith('proxy: {httpsProxy: "http://user:secret@file.lab:3128", noProxy: [.lab]}');
   const found = await outboundOf(settings, env);

@@ -55,7 +55,7 @@ test('replaces arguments of node-config.yaml by files of the pool', async () => 
   });
 });
 
-test('keeps the arguments of the host without files of a pool, and with a kubeconfig named kubelet.conf', async () => {
+test('keeps the arguments of the host if the pool has no files, or if kubelet.conf is a kubeconfig', async () => {
   await withRoot({}, async (root) => assert.deepEqual(await withPoolSettings(own, root), own));
   await withRoot({ 'etc/kubernetes/kubelet.conf': 'apiVersion: v1\nkind: Config\n' }, async (root) =>
     assert.deepEqual(await withPoolSettings(own, root), own),

@@ -25,7 +25,7 @@ const of = (root: string, yaml?: string, addresses = host) =>
     addresses,
   );
 
-test('selects the node IP: configured, of the default route, any other, or of the pod bridge', () => {
+test('selects the node IP in order: configured, of the default route, of another link, of the pod bridge', () => {
   assert.equal(of('/', 'node: {ip: 203.0.113.5}').nodeIp, '203.0.113.5');
   assert.equal(of('/').nodeIp, '192.0.2.9');
   assert.equal(of('/', undefined, { ...host, defaultRouteLink: undefined }).nodeIp, '10.0.0.7');

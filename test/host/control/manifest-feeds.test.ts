@@ -17,7 +17,7 @@ const pod = (name: string, more = ''): string =>
 const context = { nodeName: toNodeName('node-a'), clock: systemClock, log: silentLog };
 const named = (name: string) => (error: Error & { code?: string }) => error.code === name;
 
-test('validates submitted pods, keeps them as private files across a restart, replaces and removes them', async () => {
+test('validates submitted pods, stores them as private files across a restart, replaces and removes them', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-submitted-'));
   try {
     const first = await openSubmittedPods(directory, context);
@@ -81,7 +81,7 @@ test('keeps and reports stored manifests that are invalid at the start, until th
   }
 });
 
-test("follows the node's key in the store: a pod, a list, another key, and none", async () => {
+test("runs the pods under the node's key in the store, and follows changes and deletion of the key", async () => {
   const store = createMemoryStore();
   const key = '/registry/hosts/node-a';
   const put = async (value: string, at = key): Promise<void> => {

@@ -10,8 +10,8 @@ import { hostDoctorOf } from '../../../src/host/doctor/child.ts';
 const doctorOf = (script: string) => hostDoctorOf([process.execPath, '-e', script, '--'], '/root-of-test');
 const running = new AbortController().signal;
 
-suite('checks of the host in a child process', () => {
-  test('checks of the host in a child process return the report of hyperedge doctor for this root, also with problems', async () => {
+suite('host checks in a child process', () => {
+  test('host checks in a child process return the report of hyperedge doctor for this root, also with problems', async () => {
     for (const code of [0, 1, 3]) {
       const script = `console.log(JSON.stringify({ args: process.argv.slice(1) })); process.exitCode = ${code}`;
       const report: unknown = JSON.parse(await doctorOf(script).report(running));
@@ -19,7 +19,7 @@ suite('checks of the host in a child process', () => {
     }
   });
 
-  test('checks of the host in a child process contain no credentials from messages', async () => {
+  test('host checks in a child process contain no credentials from messages', async () => {
     const findings = [
       { evidence: 'proxy http://user:hunter2-hunter2@proxy.lab:3128 refuses' },
       { evidence: 'Authorization: Bearer abcdef0123456789abcdef' },
@@ -31,7 +31,7 @@ suite('checks of the host in a child process', () => {
     assert.match(text, /proxy\.lab:3128 refuses/);
   });
 
-  test('checks of the host in a child process fail with its message, without a report, and with too much output', async () => {
+  test('host checks in a child process fail with its message, without a report, and with too much output', async () => {
     await assert.rejects(doctorOf('console.error("no root"); process.exitCode = 2').report(running), /no root/);
     // Two writes divide a character.
     const divided = `const bytes = Buffer.from('нет корня');

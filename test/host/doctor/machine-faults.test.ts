@@ -262,7 +262,7 @@ const FAULTS: readonly Fault[] = [
 ];
 
 for (const { check, what, provoke, result, evidence, fix } of FAULTS)
-  test(`${check}: ${what}`, () =>
+  test(`the check ${check} reports a fault if ${what}`, () =>
     withMachine(async (fake) => {
       const healthy = await resultOf(fake, check);
       assert.ok(['ok', 'skipped'].includes(healthy.result) || check === 'name-resolution', JSON.stringify(healthy));

@@ -47,7 +47,7 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('a full file system is named with its sizes', () =>
+test('reports a full file system with its sizes', () =>
   withRoot(async (root) => {
     const directory = join(root, 'var/lib/origin');
     await mkdir(directory, { recursive: true });
@@ -80,7 +80,7 @@ test('a disk that does not answer makes checks unknown and delays no other check
   }),
 );
 
-test('a port in use is reported with its owner', () =>
+test('reports a port in use with its owner', () =>
   withRoot(async (root) => {
     const server = `const s=require("net").createServer().listen(10250,()=>console.log(1))`;
     const answer = await doctor(root, ['ports'], `{ "$0" -e '${server}' >/dev/null 2>&1 </dev/null & sleep 2; }`);
@@ -91,7 +91,7 @@ test('a port in use is reported with its owner', () =>
     process.kill(pid);
   }));
 
-test('rules that drop packets of pods or to ports are named', () =>
+test('reports rules that drop packets of pods or packets to ports', () =>
   withRoot(async (root) => {
     const rules = [
       'add table ip foreign',
@@ -124,7 +124,7 @@ test('the checks of a host without firewall rules succeed', () =>
     assert.equal(empty.code, 0, JSON.stringify(empty.report));
   }));
 
-test('an address that another machine on the link has is reported', { timeout: 60_000 }, () =>
+test('reports an address of the host that another machine on the link uses', { timeout: 60_000 }, () =>
   withRoot(async (root) => {
     const setup = [
       'ip link add va0 type veth peer name vb0',
@@ -139,7 +139,7 @@ test('an address that another machine on the link has is reported', { timeout: 6
   }),
 );
 
-test('an expired certificate, a foreign one and an unreadable one are reported', () =>
+test('reports an expired certificate, a certificate of another CA and an unreadable certificate', () =>
   withRoot(async (root) => {
     const directory = join(root, 'etc/origin/master');
     await mkdir(directory, { recursive: true });
@@ -176,7 +176,7 @@ test('an expired certificate, a foreign one and an unreadable one are reported',
     assert.doesNotMatch(text, /master\.server\.crt/);
   }));
 
-test('a bad manifest of the deploy directory is reported with its document', () =>
+test('reports an invalid manifest in the deploy directory with its document', () =>
   withRoot(async (root) => {
     const directory = join(root, 'var/lib/origin/manifests');
     await mkdir(directory, { recursive: true });

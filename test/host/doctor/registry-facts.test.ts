@@ -59,7 +59,7 @@ async function facts(withProxy: boolean) {
   return found;
 }
 
-test('a registry that only the proxy can reach has no problem, and the password is not shown', async () => {
+test('reports no problem for a registry that only the proxy can reach, and hides the password', async () => {
   assert.deepEqual(await facts(true), {
     registry: 'mirror.example:5000',
     proxy: `http://(not shown)@127.0.0.1:${portOf(proxy)}`,
@@ -69,7 +69,7 @@ test('a registry that only the proxy can reach has no problem, and the password 
 });
 
 for (const status of [407, 503]) {
-  test(`the answer ${status} of a proxy is a problem`, async () => {
+  test(`reports a problem if a proxy answers with ${status}`, async () => {
     refusal = status;
     try {
       assert.match((await facts(true))?.problem ?? '', new RegExp(String(status)));

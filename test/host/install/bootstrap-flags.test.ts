@@ -36,12 +36,12 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true }));
 
-test('writes no file without an existing file and flags', async () => {
+test('creates no bootstrap file if there are neither a file nor flags', async () => {
   assert.equal(await bootstrapText(path, NONE), undefined);
   assert.equal(await writeBootstrap(path, undefined), false);
 });
 
-test('converts flags to fields in a private file, and does not change it the second time', async () => {
+test('converts flags to fields in a private file, and does not change the file in a second run', async () => {
   const flags = { ...NONE, roles: ['node'], address: '10.0.0.7', join: JOIN };
   const text = await bootstrapText(path, flags);
   assert.equal(await writeBootstrap(path, text), true);

@@ -24,11 +24,11 @@ async function installed(name: string, ...present: string[]): Promise<string> {
   return root;
 }
 
-test('makes the link kubectl on a host without kubectl', async () => {
+test('creates the link kubectl on a host without kubectl', async () => {
   assert.equal(await readlink(join(await installed('bare'), LINK)), 'hyperedge');
 });
 
-test('makes no link to the client on a host with another kubectl', async () => {
+test('creates no link to the client on a host with another kubectl', async () => {
   for (const [index, path] of ['usr/bin/kubectl', 'snap/bin/kubectl', 'opt/bin/kubectl'].entries())
     await assert.rejects(lstat(join(await installed(`other-${index}`, path), LINK)), /ENOENT/, path);
   assert.equal((await lstat(join(await installed('own', LINK), LINK))).isFile(), true);

@@ -17,7 +17,7 @@ after(() => rm(root, { recursive: true }));
 
 const at = (path: string): string => join(root, path);
 
-test('installs files and links, keeps other software, and changes nothing the second time', async () => {
+test('installs files and links, keeps other software, and changes nothing in a second run', async () => {
   await mkdir(at('usr/local/bin'), { recursive: true });
   await writeFile(at('usr/local/bin/etcd'), 'real');
   await symlink('/opt/kubelet', at('usr/local/bin/kubelet'));
@@ -51,7 +51,7 @@ test('removes all installed files and keeps other software', async () => {
   assert.deepEqual(await removeFiles(root), []);
 });
 
-test('installs completion and man pages unless the package has them, and removes them again', async () => {
+test('installs completion and man pages unless a package provides them, and removes its own files', async () => {
   const host = join(root, 'host');
   const files = new Map(Object.entries(shellFiles('1.2.3')));
   const below = async (): Promise<string[]> => {

@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('the unit of the release lists the default directories', async () => {
+test('RequiresMountsFor in the shipped unit lists the default directories', async () => {
   const unit = await readFile(new URL('../../../systemd/hyperedge.service', import.meta.url), 'utf8');
   const named = /^RequiresMountsFor=(.*)$/m.exec(unit)?.[1]?.split(' ') ?? [];
   for (const path of ['/var/lib/origin', '/etc/origin', '/etc/etcd', '/var/log']) assert.ok(named.includes(path), path);

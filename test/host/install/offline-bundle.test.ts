@@ -184,7 +184,7 @@ describe('offline bundle', () => {
     );
   });
 
-  test('offline bundle is not made from an executable for another machine, a package without architecture, or two files of one name', async () => {
+  test('offline bundle creation rejects foreign executables, packages without architecture, and duplicate file names', async () => {
     const attempt = (changed: Partial<OfflineOptions>): Promise<unknown> =>
       createOffline({ ...options, bundle: at('none'), ...changed });
     await assert.rejects(attempt({ executables: new Map([['x64', at('arm64')]]) }), /is not an executable for x64/);
@@ -194,7 +194,7 @@ describe('offline bundle', () => {
     assert.ok(!(await readdir(work)).includes('none'));
   });
 
-  test('offline bundle is compared with an executable', async () => {
+  test('reports version and architectures of an offline bundle, and whether it contains a given executable', async () => {
     assert.ok(await isOfflineBundle(at('good')));
     const trust = { key: at('key.pub'), root: work };
     const own = process.arch === 'arm64' ? 'arm64' : 'x64';

@@ -33,7 +33,7 @@ test('creates private keys once, and signs offers with them', async () => {
   assert.deepEqual(await readdir(join(root, 'var/lib')), []);
 });
 
-test('only the intended host can decrypt the join settings, and every changed byte is detected', async () => {
+test('only the intended host can decrypt the join settings, and decryption detects every changed byte', async () => {
   const keys = await offerKeys(root);
   const sealed = sealJoin(DETAILS, keys.sealingKey);
   assert.deepEqual(openJoin(sealed, keys.sealing), DETAILS);

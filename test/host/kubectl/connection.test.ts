@@ -39,7 +39,7 @@ async function error(content: unknown, ...args: string[]): Promise<string> {
   return stderr;
 }
 
-test('names the field of a kubeconfig that cannot be used', async () => {
+test('names the invalid field of a kubeconfig', async () => {
   const cases: readonly (readonly [unknown, RegExp])[] = [
     ['a: [', /error loading config file ".*config": /],
     ['just text', /must be a mapping with clusters, contexts and users/],
@@ -72,7 +72,7 @@ test('names the field of a kubeconfig that cannot be used', async () => {
   for (const [content, message] of cases) assert.match(await error(content), message, JSON.stringify(content));
 });
 
-test('names the flag that cannot be used', async () => {
+test('names the invalid flag', async () => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['--server', 'ftp://x'], /--server: "ftp:\/\/x" is not a URL; use https:\/\/HOST:PORT/],
     [['--server', 'https://u:p@x'], /--server: must not contain a user name/],

@@ -102,7 +102,7 @@ test('runs no plug-in if a token is given', async () => {
   assert.equal(await callsOf('unused'), 0);
 });
 
-test('names what is wrong with the plug-in or its output', async () => {
+test('names the error of an exec plug-in or of its output', async () => {
   const prefix = 'Unable to connect to the server: getting credentials: ';
   const missing = await call({ command: 'he-no-such-plugin', installHint: 'apt install it' });
   assert.deepEqual(missing.code, 1);

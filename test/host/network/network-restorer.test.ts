@@ -42,7 +42,7 @@ function start() {
   return { state, restorer, pass };
 }
 
-test('compares only links and routes periodically while changes of the packet filter are reported', async () => {
+test('compares only links and routes periodically while the kernel reports changes of the packet filter', async () => {
   const { state, restorer, pass } = start();
   await pass(11);
   assert.deepEqual([state.links, state.full, state.verified, state.forwarding], [1, 1, 1, 1]);
@@ -54,7 +54,7 @@ test('compares only links and routes periodically while changes of the packet fi
   restorer.stop();
 });
 
-test('compares everything after a change of the packet filter, a deletion, or lines that were missed', async () => {
+test('compares everything after a change of the packet filter, a deletion, or missed lines of the monitor', async () => {
   const { state, restorer, pass } = start();
   await pass(36);
   for (const report of [
@@ -72,7 +72,7 @@ test('compares everything after a change of the packet filter, a deletion, or li
   restorer.stop();
 });
 
-test('compares everything at most once in five seconds while reports continue', async () => {
+test('compares everything at most once in five seconds while changes are reported continuously', async () => {
   const { state, restorer, pass } = start();
   await pass(11);
   for (let second = 0; second < 20; second += 1) {
@@ -83,7 +83,7 @@ test('compares everything at most once in five seconds while reports continue', 
   restorer.stop();
 });
 
-test('compares everything every ten seconds while changes of the packet filter are not reported', async () => {
+test('compares everything every ten seconds if the kernel does not report changes of the packet filter', async () => {
   const { state, restorer, pass } = start();
   state.isFollowed = false;
   await pass(41);
@@ -108,7 +108,7 @@ test('reports a table that another program changed until its owner has restored 
   restorer.stop();
 });
 
-test('replaces all tables after missed changes, but not again for changes missed soon afterwards', async () => {
+test('replaces all tables after missed changes, but not again for further changes missed soon afterwards', async () => {
   const { state, restorer, pass } = start();
   await pass(11);
   state.damaged = [];

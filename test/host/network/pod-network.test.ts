@@ -34,7 +34,7 @@ async function follow(prepare: (file: string) => Promise<void>) {
   return { directory, file, applied, follower, seen: (node: Node) => nodes.forEach((each) => void each(node)) };
 }
 
-test('applies the initial CIDR only when no other one is saved', async () => {
+test('applies the initial CIDR only when no CIDR is saved', async () => {
   const fresh = await follow(async () => {});
   const saved = await follow((file) => writeFile(file, '10.128.7.0/24\n'));
   try {

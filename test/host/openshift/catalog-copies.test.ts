@@ -117,7 +117,7 @@ describe('copies of a catalog on masters', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('copies a catalog from the only master that has it to all others, including the leader', async () => {
+  it('copies a catalog from the only master with a copy to all other masters, including the leader', async () => {
     await write('m2', 'one');
     await untilAll('one');
     await eventually(
@@ -128,7 +128,7 @@ describe('copies of a catalog on masters', () => {
     );
   });
 
-  it('copies an edit on any master to all others, including one that was off', async () => {
+  it('copies an edit on any master to all other masters, including a master that was off', async () => {
     await write('m3', 'two');
     await untilAll('two');
     await stops.get('m2')?.();

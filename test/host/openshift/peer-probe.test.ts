@@ -62,7 +62,7 @@ const withAuthority = (pem: string): MemoryApi => {
 const probe = (memory: MemoryApi) =>
   peerProbe({ root, ports: { api: portOf(api) } as never }, memory.client())(peer(), AbortSignal.timeout(5_000));
 
-test('reaches a kubelet whose certificate the authority of kubelets has issued', async () => {
+test('accepts a kubelet whose certificate the CA of kubelets has issued', async () => {
   await probe(withAuthority(authority));
 });
 

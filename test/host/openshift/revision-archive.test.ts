@@ -79,7 +79,7 @@ test('reports for each component which changed files restart it, reload it or ha
   ]);
 });
 
-test('a revision includes a configuration that is not valid YAML', async () => {
+test('a revision includes a configuration file that is not valid YAML', async () => {
   const before = (await api.inputs()).files;
   await writeFile(master('master-config.yaml'), `${CONFIG}a: [`);
   const { files } = await api.inputs();

@@ -43,7 +43,7 @@ test('does not notify the watchdog while file operations do not finish', async (
   watchdog.stop();
 });
 
-test('does nothing for the watchdog of another process, or without one', async () => {
+test('does not notify systemd without a watchdog, or for the watchdog of another process', async () => {
   await rm(join(directory, 'calls'));
   keepWatchdog({ ...environment(), WATCHDOG_PID: '1' }, silentLog);
   keepWatchdog({ ...environment(), WATCHDOG_USEC: undefined }, silentLog);

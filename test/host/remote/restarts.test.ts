@@ -52,7 +52,7 @@ test('restarts one component at a time, also when requests arrive together', asy
   assert.deepEqual(asked, ['api', 'etcd']);
 });
 
-test('refuses to restart unknown components, on hosts without components, and during an update of the host', async () => {
+test('refuses to restart unknown components, and any component on a worker or during an update of the host', async () => {
   for (const name of ['', 'controllers', '../api', 'api\n', 'constructor', 'x'.repeat(10_000)])
     await assert.rejects(restarts.start(name), failsWith('rejected', /^component: .{0,120}use one of api, etcd$/));
   refusal = 'an update is in progress';

@@ -51,7 +51,7 @@ test('lists saved snapshots without partial files, directories and links, newest
   assert.equal(await snapshots.savedBytes(), 7);
 });
 
-test('reads listed names only, and none outside of the directory', async () => {
+test('reads only snapshots that are listed, and no file outside of the directory', async () => {
   await writeFile(join(directory, '../he-outside.db'), 'secret');
   await symlink(join(directory, NAME), join(directory, 'link.db'));
   try {

@@ -68,7 +68,7 @@ test('reports the reason of a failed import without the name of the file', async
   await isEmpty();
 });
 
-test('refuses large archives and those without space, before and while they are received', async () => {
+test('refuses archives that are too large or exceed the free space, before and while they are received', async () => {
   const uploads = newUploads();
   const body = (): Readable => Readable.from([600, 600, 600].map((size) => Buffer.alloc(size)));
   await assert.rejects(

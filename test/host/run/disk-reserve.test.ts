@@ -10,7 +10,7 @@ import { openDiskReserve } from '../../../src/host/run/disk-reserve.ts';
 
 const run = promisify(execFile);
 
-it('reserves disk space while there is plenty, and releases it at a start on a full disk', async () => {
+it('reserves disk space while there is enough, and releases the reserve at a start on a full disk', async () => {
   const disk = await mkdtemp(join(tmpdir(), 'reserve-'));
   await run('mount', ['-t', 'tmpfs', '-o', 'size=32m', 'tmpfs', disk]);
   const lines: string[] = [];

@@ -35,7 +35,7 @@ const settings = (root: string, yaml = '') =>
   );
 const options = { nowMs: Date.UTC(2026, 10, 20), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
 
-test('writes all files of OKD at the first start, and no file at the second', () =>
+test('writes all files of OKD at the first start, and no file at the second start', () =>
   withRoot(async (root) => {
     const first = await installHost(settings(root), options);
     assert.ok(first.issued.length > 10);

@@ -38,7 +38,7 @@ function assertOrder(found: readonly Name[], ...expected: readonly Name[]): void
   );
 }
 
-test('starts the lock first, the kubelet before what depends on it, and the control socket last', async () => {
+test('starts the lock first, the kubelet before its dependents, and the control socket last', async () => {
   const { started } = await orders();
   assert.deepEqual(started.slice(0, 3), ['diskReserve', 'instanceLock', 'settings']);
   assertOrder(
@@ -57,7 +57,7 @@ test('starts the lock first, the kubelet before what depends on it, and the cont
   assert.equal(started.at(-1), 'control');
 });
 
-test('releases shared addresses and stops API clients before the pods, and the network and the lock after them', async () => {
+test('stops shared addresses and API clients before the pods, and the network and the lock after the pods', async () => {
   const { stopped } = await orders();
   assertOrder(stopped, 'sharedAddress', 'roleLabels', 'lastKnownEnd', 'gossipLeave', 'kubelet');
   assertOrder(stopped, 'networkRepair', 'snapshots', 'ownAddress', 'certificateRenewal', 'kubelet');
@@ -77,7 +77,7 @@ test('releases shared addresses and stops API clients before the pods, and the n
   assert.equal(stopped.indexOf('instanceLock'), stopped.length - 2, 'only the disk reserve stops later');
 });
 
-test('shows the stages of the start that took noticeable time', () => {
+test('prints the stages of the start that took noticeable time', () => {
   const stages = [
     { name: 'settings', ms: 3 },
     { name: 'runtime', ms: 410 },

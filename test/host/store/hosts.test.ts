@@ -50,7 +50,7 @@ test('three hosts form one store from their bootstrap files and one authority', 
   assert.match(await done('snapshot', 'save', '--root', first), /var\/lib\/origin\/snapshots\/etcd-1-.*: revision 1,/);
 });
 
-test('grows from one host to two, and replaces the second', { timeout: 120_000 }, async () => {
+test('grows from one host to two hosts, and replaces the second host', { timeout: 120_000 }, async () => {
   const peer = await freePort();
   const clients = [await freePort(), await freePort()];
   const roots = [join(directory, 'g1'), join(directory, 'g2')] as const;
@@ -104,7 +104,7 @@ async function untilShown(root: string, expected: readonly string[]): Promise<st
   return shown;
 }
 
-test('rejects a host that is not in its own list', async () => {
+test('rejects a host that is missing from its own list of members', async () => {
   const root = join(directory, 'other');
   await mkdir(join(root, 'etc/origin'), { recursive: true });
   const file = join(root, 'etc/origin/bootstrap.yaml');

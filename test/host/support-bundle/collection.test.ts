@@ -51,7 +51,7 @@ test('keeps the newest lines of a long log and reports how much is missing', asy
   assert.match(entry?.cut ?? '', /the oldest \d+ bytes are left out/);
 });
 
-test('redacts before it writes, also a secret that is divided over two pieces', async () => {
+test('redacts secrets before writing, also a secret that is split across two chunks', async () => {
   const { place, spool } = await spoolFor(['planted-value-1']);
   const pieces = ['a plan', 'ted-value-1 b\npassw', 'ord=planted-2\n', '{"kind":"Secret","data":{"x":"planted-3"}}\n'];
   await collectSections([section((sink) => sink.stream('x.txt', pieces))], spool, never);
@@ -60,7 +60,7 @@ test('redacts before it writes, also a secret that is divided over two pieces', 
   assert.match(text, /^a <removed> b\n/);
 });
 
-test('a document that cannot be parsed keeps its field names only', async () => {
+test('keeps only the field names of a document that cannot be parsed', async () => {
   const { place, spool } = await spoolFor();
   const text = 'env:\n- name: A\n  value: planted\n  bad: [\n';
   await collectSections([section((sink) => sink.stream('x.yaml', [text], { format: 'document' }))], spool, never);
@@ -70,7 +70,7 @@ test('a document that cannot be parsed keeps its field names only', async () => 
   assert.match(stored, /value: <removed>/);
 });
 
-test('a section that fails or hangs leaves a file with the reason and does not stop others', async () => {
+test('a section that fails or hangs leaves a file with the reason and does not stop other sections', async () => {
   const { place, spool } = await spoolFor(['planted-value-1']);
   const reports = await collectSections(
     [
@@ -112,7 +112,7 @@ test('an interruption ends a section that hangs', async () => {
   );
 });
 
-test('follows no links, reads no devices and skips nothing else', async () => {
+test('collects regular files only: follows no links and reads no devices', async () => {
   const place = join(directory, 'tree');
   await mkdir(join(place, 'inner'), { recursive: true });
   await writeFile(join(directory, 'outside'), 'outside');

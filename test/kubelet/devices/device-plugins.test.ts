@@ -111,7 +111,7 @@ async function lab() {
   };
 }
 
-test('registers, allocates one device to one container and keeps it over a restart', async () => {
+test('allocates a registered device to one container and keeps the allocation across a restart', async () => {
   const it = await lab();
   try {
     await it.register();

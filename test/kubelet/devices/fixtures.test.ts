@@ -54,7 +54,7 @@ test('assigns a fixture to one claim, and as an extended resource to a pod after
   }
 });
 
-test('grants admin access without waiting for the holder and without becoming one', async () => {
+test('admin access to a fixture does not wait for its holder and does not take the fixture', async () => {
   const { manager, fixtures } = await lab();
   try {
     await manager.allocate(pod('p'), container as unknown as Container);

@@ -209,7 +209,7 @@ test('notifies a rejected plug-in of the reason', async () => {
   }
 });
 
-test('uses the newer of two plug-ins of a driver, and the older one after the newer has been removed', async () => {
+test('uses the newer of two plug-ins of a driver, and the older plug-in after the newer one is removed', async () => {
   const it = await lab();
   try {
     await it.answer(await it.plugIn('DRAPlugin', 'gpu.example.com', 'v1.DRAPlugin', {}));

@@ -189,7 +189,7 @@ describe('pod resources', { timeout: 120_000 }, () => {
     assert.equal((await seen('own', over)).status?.phase, 'Succeeded');
   });
 
-  it('runs TCP hooks and reports one that cannot connect', async () => {
+  it('runs TCP hooks and reports a hook that cannot connect', async () => {
     const port = (number: number): object => ({ lifecycle: { postStart: { tcpSocket: { port: number } } } });
     const listener = 'nc -l -p 38471 & sleep 1000 & wait';
     const hook = { exec: { command: ['/bin/sh', '-c', 'sleep 0.3'] } };

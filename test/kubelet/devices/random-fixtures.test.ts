@@ -16,7 +16,7 @@ const serial = (name: string): Fixture => ({
   node: { hostPath: `/dev/${name}`, containerPath: `/dev/${name}` },
 });
 
-test('fixtures take no capacity from other plug-ins, and claimed devices are kept after random changes', async () => {
+test('fixtures use no capacity of other plug-ins, and claimed devices are kept after random changes', async () => {
   const manager = new DeviceManager({
     ...{ clock, log, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
     sockets: {} as never,
@@ -56,7 +56,7 @@ test('fixtures take no capacity from other plug-ins, and claimed devices are kep
   fixtures.stop();
 });
 
-test('does not treat resources of the appliance as patched in by an administrator', () => {
+test('removes stale fixture resources of the appliance instead of preserving them as patched capacity', () => {
   const stored = {
     capacity: { cpu: '4', 'rig.hyperedge.dev/a-1': '1' },
     allocatable: { 'rig.hyperedge.dev/a-1': '0' },

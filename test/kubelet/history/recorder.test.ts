@@ -131,7 +131,7 @@ describe('recorder of the usage history', () => {
     await recorder.stop();
   });
 
-  it('repeats a reading of the components that failed in the next round', async () => {
+  it('repeats a failed reading of the components in the next round', async () => {
     const clock = new TestClock();
     let rounds = 0;
     const components = async (): Promise<ComponentCounters> => {

@@ -79,7 +79,7 @@ function rig(workers: readonly Worker[], used: ReadonlyMap<string, number>, hang
   };
 }
 
-test('measures pods with limits every two seconds and other pods never', async () => {
+test('measures pods with limits every two seconds, and does not measure other pods', async () => {
   const limited = worker('limited', '1Mi');
   const { calls, round } = rig([limited, worker('free')], new Map([['limited', MI]]), new Set());
   await round(0);
@@ -141,7 +141,7 @@ test('measures a pod with too many files separately and rarely, without delaying
   );
 });
 
-test('measurements of volumes take at most a twentieth of the time', async () => {
+test('measurements of volumes use at most a twentieth of the time', async () => {
   const crowded = worker('crowded', '1Gi');
   const { calls, round } = rig([crowded], new Map(), new Set(['crowded']));
   await round(0);

@@ -111,7 +111,7 @@ test('retries a failed sandbox after its delay when the clock is set back', asyn
   assert.equal(retries.dueAtMs('sandbox'), clock.monotonicMs() + 500);
 });
 
-test('restarts a container immediately when its end lies in the future of the clock', () => {
+test('restarts a container immediately when its finish time lies in the future of the clock', () => {
   const endedMs = 1_900_000_000_000;
   const entry = { delayMs: 10_000, sinceMs: endedMs - 1_000 };
   assert.equal(backOffUntil(entry, endedMs, endedMs - YEAR_MS, BACK_OFF), undefined);
@@ -155,7 +155,7 @@ test('measures the deadline of a pod from its start when the clock is set', asyn
   }
 });
 
-test('counts the time before a start of the kubelet into the deadline of a pod', async () => {
+test('includes the time before a start of the kubelet in the deadline of a pod', async () => {
   const host = new Host();
   const startTime = new Date(host.wallMs - 50_000).toISOString();
   const { worker, statusNow } = deadlineHost(host, { phase: 'Pending', startTime });

@@ -33,7 +33,7 @@ test('appends conditions of the host to the kubelet’s own and updates them', (
   assert.deepEqual([changed?.status, changed?.lastTransitionTime], ['False', '1970-01-01T00:00:09Z']);
 });
 
-test('sees no change in fields that the API omits or defaults, such as zero sizes and runtime features', () => {
+test('detects no change in fields that the API omits or defaults, such as zero sizes and runtime features', () => {
   const image = (name: string, sizeBytes: number) => ({ id: name, repoTags: [name], repoDigests: [], sizeBytes });
   const status = nodeStatus({
     config: { ...DEFAULT_KUBELET_CONFIG, nodeName: 'n', nodeIps: ['10.0.0.1'] } as never,

@@ -38,7 +38,7 @@ function edit(file: string, anchor: string, added: string): void {
   writeFileSync(path, text.replace(anchor, `${anchor}${added}`));
 }
 
-test('needs one entry of the table and the number of the CRI field for a new field', async () => {
+test('a new pod field needs one table entry and the number of its CRI field', async () => {
   const rooms = [
     'api',
     'base',

@@ -2,7 +2,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { runHook } from '../../../src/kubelet/pods/containers/hooks.ts';
 
-test('runs an HTTP lifecycle hook of a pod whose grace period exceeds the longest timer', async () => {
+test('runs the HTTP hook of a pod whose grace period exceeds the longest timer delay', async () => {
   const target = {
     container: { name: 'c' },
     containerId: 'c',

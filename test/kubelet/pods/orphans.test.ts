@@ -16,7 +16,7 @@ import { PodCgroups } from '../../../src/kubelet/resources/cgroups.ts';
 import { trees } from '../../../src/runtime/directory-removal/index.ts';
 
 describe('leftovers of pods', () => {
-  it('leftovers of pods are removed when this kubelet created them, and kept when another kubelet did', async () => {
+  it('leftovers of pods are removed if this kubelet created them, and kept if another kubelet created them', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'kubelet-orphans-'));
     const root = `kubelet-orphans-${process.pid}`;
     const files = createCgroupFileSystem();

@@ -49,7 +49,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('limits of each pod limit the processes of each pod and of all pods together', async () => {
+  it('process limits apply to each pod and to all pods together', async () => {
     assert.equal(DEFAULT_KUBELET_CONFIG.podPidsLimit, 4_096);
     create('forks', `for n in 1 2 3 4; do sh -c 'while :; do sleep 1000 & done' 2>/dev/null & done; exec sleep 1000`);
     await eventually('the pod has all of its processes', async () => {
@@ -69,7 +69,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
     api.remove(resources.pods, 'default/forks');
   });
 
-  it('limits of each pod hold for a log whose rotation was interrupted', async () => {
+  it('limits of each pod apply to a log whose rotation was interrupted', async () => {
     create('writer', 'i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done');
     await running('writer');
     const found = (await lab.runtime().listContainers()).find(
@@ -100,7 +100,7 @@ describe('limits of each pod', { timeout: 120_000 }, () => {
     api.remove(resources.pods, 'default/writer');
   });
 
-  it('limits of each pod limit the rate and the size of a log', async () => {
+  it('limits of each pod apply to the rate and the size of its log', async () => {
     create('flood', 'yes a-line-of-a-log-that-nobody-will-ever-read');
     await running('flood');
     const container = (await lab.runtime().listContainers()).find(

@@ -64,7 +64,7 @@ function subject(parts: { readonly areImmediate?: boolean; readonly volumes: () 
   };
 }
 
-test('creates the sandbox while volumes that need only the API server are set up', async () => {
+test('creates the sandbox while volumes without drivers or claims are being set up', async () => {
   const slow = Promise.withResolvers<void>();
   const { create, did, configs, sandbox, clock } = subject({ volumes: () => slow.promise });
   const creating = create();
@@ -78,7 +78,7 @@ test('creates the sandbox while volumes that need only the API server are set up
   assert.equal(sandbox.areVolumesFresh, false);
 });
 
-test('removes the sandbox when volumes fail, and sets them up first at the next attempt', async () => {
+test('removes the sandbox when volumes fail, and sets up the volumes first at the next attempt', async () => {
   let missing = true;
   const { create, did } = subject({
     volumes: async () => {

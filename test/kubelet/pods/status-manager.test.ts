@@ -31,7 +31,7 @@ async function started(api: MemoryApi): Promise<StatusManager> {
   return statuses;
 }
 
-test('stops status writes for pods that a stopping host ends, even when their own reports continue', async () => {
+test('stops status writes for pods that a stopping host ends, even if more status reports arrive', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   statuses.stop();
@@ -196,7 +196,7 @@ test('does not overwrite a condition of another component with its old value', a
   statuses.stop();
 });
 
-test('delays conditions of a starting pod, but no other change', async () => {
+test('delays condition updates of a starting pod, but no other status change', async () => {
   const api = new MemoryApi();
   const clock = new ManualClock();
   const stored = api.put(resources.pods, pending());

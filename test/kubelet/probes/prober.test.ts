@@ -5,7 +5,7 @@ import { Prober } from '../../../src/kubelet/probes/prober.ts';
 import type { ContainerStatus, Runtime } from '../../../src/runtime/port.ts';
 import { realClock } from '../lab.ts';
 
-test('passes a probe with a redirect to another host without following it, and records an event', async () => {
+test('a probe with a redirect to another host succeeds without following the redirect, and records an event', async () => {
   const pod: Pod = {
     metadata: { name: 'p', uid: 'u' },
     spec: {
@@ -42,7 +42,7 @@ test('passes a probe with a redirect to another host without following it, and r
   ]);
 });
 
-test('does not count a failure if this process ran too late to read the answer', async () => {
+test('does not count a probe failure if this process was too late to read the response', async () => {
   const verdicts: string[] = [];
   for (const lateMs of [100, 4_000]) {
     const httpGet = { path: '/livez', port: 80 };

@@ -61,7 +61,7 @@ describe('activity of a cgroup', () => {
     });
   });
 
-  it('reads no pressure of pods on a kernel that does not report that of the top level', async () => {
+  it('does not read the pressure of pods if the kernel does not report pressure for the top-level cgroup', async () => {
     const { cgroups, reads } = await cgroupsWith({}, [V2]);
     await cgroups.activity(['kubepods']);
     await cgroups.activity(POD);

@@ -184,7 +184,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     }
   });
 
-  it('sends the ID of a restart at once, and its outcome as the last line', async () => {
+  it('sends the ID of a restart at once, and the outcome of the restart as the last line', async () => {
     const restart = { id: '1', component: 'api', startedAt: 't' };
     host.restart = async () => ({ restart, ended: Promise.resolve({ ...restart, endedAt: 't' }) });
     const first = { stage: 'restarting', ...restart };
@@ -199,7 +199,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     assert.deepEqual(await linesOf(await post('/hyperedge/restart?component=api')), [first, { error: 'api: failed' }]);
   });
 
-  it('refuses a restart without one name with status 400, and during another or an update with its status', async () => {
+  it('refuses a restart without one component name with 400, during a restart with 429 and during an update with 409', async () => {
     host.restart = async (component) => {
       throw new CodedError(component as 'busy', 'refused');
     };
@@ -236,7 +236,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     await ended.promise;
   });
 
-  it('ends an upload whose client sends nothing or too little, and keeps a slow one', async () => {
+  it('ends an upload whose client sends no or too few bytes, and keeps a slow upload', async () => {
     const aborted = Promise.withResolvers<void>();
     let received = 0;
     let isAborted = false;

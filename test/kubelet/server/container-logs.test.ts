@@ -36,7 +36,7 @@ test('returns the requested number of last lines while the log grows', async () 
   assert.equal(await lastLine(growingLog(line('one') + line('two'), line('three'))), 'two\n');
 });
 
-test('returns the last whole line while a further line is being written', async () => {
+test('returns the last complete line while a further line is being written', async () => {
   const half = line('three').slice(0, -3);
   assert.equal(await lastLine(growingLog(line('one') + line('two') + half, '')), 'two\n');
 });

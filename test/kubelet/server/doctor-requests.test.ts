@@ -50,7 +50,7 @@ const client = {
   },
 } as unknown as ApiClient;
 
-describe('requests of the checks of the host', () => {
+describe('host check requests', () => {
   let clock: ManualClock;
   let server: KubeletServer;
   let listening: KubeletListenOptions;
@@ -103,7 +103,7 @@ describe('requests of the checks of the host', () => {
     assert.equal(runs.length, count);
   };
 
-  it('requests of the checks of the host are allowed with create on nodes/proxy or nodes/doctor only', async () => {
+  it('host check requests are allowed with create on nodes/proxy or nodes/doctor only', async () => {
     for (const user of ['metrics', 'reader', 'nobody']) {
       const [status, body] = await ended(sent(user));
       assert.equal(status, 403, user);
@@ -120,7 +120,7 @@ describe('requests of the checks of the host', () => {
     }
   });
 
-  it('requests of the checks of the host share one run, whose result is the response for some seconds', async () => {
+  it('host check requests share one run, whose result is the response for some seconds', async () => {
     const responses = ['operator', 'checker', 'operator'].map((user) => sent(user));
     await startedRuns(1);
     for (let turn = 0; turn < 10; turn++) await settled();
@@ -136,7 +136,7 @@ describe('requests of the checks of the host', () => {
     assert.deepEqual(await ended(next), [200, '{"run":2}']);
   });
 
-  it('requests of the checks of the host end with 504 after the deadline, and start no new process for some seconds', async () => {
+  it('host check requests end with 504 after the deadline, and start no new process for some seconds', async () => {
     const response = sent('operator');
     await startedRuns(1);
     await clock.advance(DOCTOR_DEADLINE_MS - 1);
@@ -149,7 +149,7 @@ describe('requests of the checks of the host', () => {
     assert.equal(runs.length, 1);
   });
 
-  it('a failed run of the checks is reported as 500, and continues without clients that have disconnected', async () => {
+  it('a failed run of the host checks returns 500, and a run continues after its clients disconnect', async () => {
     const gone = sent('operator');
     const response = sent('operator');
     await startedRuns(1);
@@ -161,14 +161,14 @@ describe('requests of the checks of the host', () => {
     assert.equal(gone.status, 0);
   });
 
-  it('the process of the checks is killed when the kubelet stops', async () => {
+  it('the process of the host checks is killed when the kubelet stops', async () => {
     sent('operator');
     await startedRuns(1);
     await server.stop();
     assert.equal(runs[0]?.signal.aborted, true);
   });
 
-  it('requests of the checks are answered with 404 by a kubelet that runs no checks', async () => {
+  it('host check requests are answered with 404 by a kubelet that runs no checks', async () => {
     await start(false);
     assert.equal((await ended(sent('operator')))[0], 404);
   });

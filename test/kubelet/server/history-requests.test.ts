@@ -46,8 +46,8 @@ async function send(
   await sendHistory(response as unknown as KubeletResponse, { answer }, new URLSearchParams(), signal);
 }
 
-describe('requests of the usage history', () => {
-  it('requests of the usage history are answered in pieces, at the pace of the reader', async () => {
+describe('usage history requests', () => {
+  it('usage history requests are answered in pieces, at the pace of the reader', async () => {
     for (const isSlow of [false, true]) {
       const response = new TestResponse(isSlow);
       await send(response, () => pieces(5));
@@ -56,7 +56,7 @@ describe('requests of the usage history', () => {
     }
   });
 
-  it('requests of the usage history are answered with 400 and the parameter, whether it is invalid or the response too large', async () => {
+  it('usage history requests with an invalid parameter or a too large response return 400 with the name of the parameter', async () => {
     const invalid = (): Generator<string> => {
       throw new HistoryQueryError('points: too many');
     };
@@ -73,7 +73,7 @@ describe('requests of the usage history', () => {
     }
   });
 
-  it('requests of the usage history are answered with 404 by a kubelet that keeps no history', async () => {
+  it('usage history requests are answered with 404 by a kubelet that keeps no history', async () => {
     const response = new TestResponse() as unknown as KubeletResponse;
     const signal = new AbortController().signal;
     await assert.rejects(
@@ -82,7 +82,7 @@ describe('requests of the usage history', () => {
     );
   });
 
-  it('requests of the usage history end when the client disconnects', async () => {
+  it('usage history requests end when the client disconnects', async () => {
     const aborter = new AbortController();
     const response = new TestResponse();
     await send(

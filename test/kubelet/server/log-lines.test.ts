@@ -29,7 +29,7 @@ describe('log lines', () => {
     for (const broken of ['', 'x', 'time stdin F x', 'time stdout X x', 'half']) assert.equal(parse(broken), undefined);
   });
 
-  it('log lines yield the same tail when read backwards as when counted from the start', async () => {
+  it('reading log lines backwards yields the same tail as counting from the start', async () => {
     const path = join(directory, 'log');
     for (const [count, width] of [
       [0, 1],

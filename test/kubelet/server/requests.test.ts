@@ -60,7 +60,7 @@ describe('status patches', () => {
       'status'
     ] as PodStatus;
 
-  it('status patches change one status into another and keep fields of other components', () => {
+  it('applying a status patch yields the new status and keeps fields of other components', () => {
     const from: PodStatus = {
       phase: 'Pending',
       message: 'old',
@@ -103,7 +103,7 @@ describe('status patches', () => {
     assert.deepEqual(statusPatch({}, { qosClass: 'Burstable' }), { qosClass: 'Burstable' });
   });
 
-  it('a status patch writes a condition again for a new generation, and keeps it without a new generation', () => {
+  it('a status patch writes a condition again for a new generation only', () => {
     const of = (observedGeneration?: number): PodStatus => ({
       conditions: [
         { type: 'Ready', status: 'True', ...(observedGeneration === undefined ? {} : { observedGeneration }) },
@@ -173,7 +173,7 @@ describe('environment and files of a container', () => {
 
   const budget = (limit = 4096): ExpansionBudget => new ExpansionBudget('a text', limit);
 
-  it('references in environment variables are expanded once, and unknown references stay', () => {
+  it('references in environment variables are expanded once, and unknown references stay unchanged', () => {
     const lookup = (name: string): string | undefined => ({ A: '1', B: '$(A)' })[name];
     assert.equal(expand('$(A) $(B) $(C) $$(A) $A $( $$', lookup, budget()), '1 $(A) $(C) $(A) $A $( $');
   });
@@ -240,7 +240,7 @@ describe('environment and files of a container', () => {
     assert.ok(performance.now() - begun < 2_000);
   });
 
-  it('an object that many variables refer to is decoded once', async () => {
+  it('decodes an object once for all environment variables that refer to it', async () => {
     let decoded = 0;
     const configMap = async (): Promise<Map<string, Uint8Array>> => {
       decoded += 1;
@@ -257,7 +257,7 @@ describe('environment and files of a container', () => {
     assert.equal(decoded, 1);
   });
 
-  it('files of volumes that repeat a key are bounded for the whole pod', async () => {
+  it("the total size of the files of a pod's volumes is bounded, also if many files repeat one key", async () => {
     const data = new Map([['key', Buffer.alloc(1_000_000)]]);
     const none = async (): Promise<undefined> => undefined;
     const items = Array.from({ length: 10 }, (_, index) => ({ key: 'key', path: `file-${index}` }));
@@ -294,7 +294,7 @@ describe('environment and files of a container', () => {
     assert.ok(performance.now() - begun < 500);
   });
 
-  it('environment variables name services as Docker links did', () => {
+  it('environment variables for services have the names of Docker links', () => {
     const services = [
       {
         metadata: { name: 'db-main', namespace: 'ns' },

@@ -4,7 +4,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { StatsProvider } from '../../../src/kubelet/server/stats.ts';
 import { RuntimeError } from '../../../src/runtime/port.ts';
 
-test('reports the other containers when one is removed while it is measured', async () => {
+test('reports the remaining containers when one container is removed during the measurement', async () => {
   const status = (id: string) => ({ id, name: id, state: 'running', startedAtMs: 0 });
   const usage = { timestampMs: 0, bootTimeMs: 0, cpuUsageNanoSeconds: 0, memoryWorkingSetBytes: 0 };
   const stats = {

@@ -108,7 +108,7 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
     assert.ok(api.events.some(({ reason, object }) => reason === 'NodeShutdown' && object.includes(NODE)));
   });
 
-  it('takes the lock again when the shutdown is cancelled, and runs pods again', async () => {
+  it('takes the lock again and restarts pods when the shutdown is cancelled', async () => {
     login.announce(false);
     await eventually('lock', () => login.locks === 1 || undefined);
     await eventually('ready', () => ready(api.get(resources.nodes, NODE))?.status === 'True' || undefined);

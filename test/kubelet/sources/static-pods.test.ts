@@ -89,7 +89,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     );
   });
 
-  it('static pods are replaced when their file changes, after the old pod has ended', async () => {
+  it('static pods are replaced when their manifest changes, after the old pod has terminated', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), manifest('one', 'echo changed; sleep 1000'));
     const now = await eventually('the changed pod', async () => {
@@ -100,7 +100,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     await eventually('one sandbox', async () => (await lab.runtime().listPodSandboxes()).length === 1 || undefined);
   });
 
-  it('static pods keep running when their file is invalid, and log the reason', async () => {
+  it('static pods keep running when their manifest becomes invalid, and the kubelet logs the reason', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), 'kind: [Pod');
     await eventually('the complaint', () => lab.logLines.find((line) => line.includes('static pod refused')));

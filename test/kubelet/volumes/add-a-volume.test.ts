@@ -46,7 +46,7 @@ const pod: Pod = {
   },
 };
 
-test('needs one file and one entry of the table for a new volume type', async () => {
+test('a new volume type needs one file and one table entry', async () => {
   assert.equal(typeOf({ name: 'v', gitRepo: { repository: 'r' } }), undefined, 'the type is new');
   const rooms = [
     'api',

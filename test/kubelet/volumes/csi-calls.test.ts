@@ -235,7 +235,7 @@ test('does not mount a volume whose attachment is being deleted', async () => {
   assert.deepEqual(lab.calls, []);
 });
 
-test("fails a pod after two minutes on a full node, and refreshes the driver's limit", async () => {
+test('fails a pod after two minutes if the node has reached its volume limit, and refreshes the limit of the driver', async () => {
   for (const period of [undefined, 60]) {
     const lab = new CsiNodeLab();
     lab.spec = { nodeAllocatableUpdatePeriodSeconds: period };

@@ -48,7 +48,7 @@ function lab(...initial: string[]) {
   return { api, usages, state, conditions, types };
 }
 
-test('reports a full volume without removing a condition that another client sets meanwhile', async () => {
+test('reports a full volume without removing a condition that another client sets in the meantime', async () => {
   const { usages, state, types } = lab();
   state.used = 10;
   state.meanwhile = ['FileSystemResizePending'];

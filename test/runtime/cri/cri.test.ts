@@ -8,8 +8,8 @@ const OLD_STREAMS = 'containerd 1.6 serves WebSocket protocol v4, which cannot e
 const LACKS: Readonly<Record<string, string>> = {
   "omits the image's groups if only the pod's are requested":
     'containerd 1.6 does not know the policy (KEP-3619); such a container is rejected',
-  'streams a command: input until its end, large output, separate errors': OLD_STREAMS,
-  'attaches to a container: input once, output, end': OLD_STREAMS,
+  'streams a command with input until its end, large output and separate errors': OLD_STREAMS,
+  'attaches to a container with stdinOnce, and returns its output until its end': OLD_STREAMS,
   'kills a command when its client disconnects': 'containerd keeps a command running whose client has disconnected',
 };
 

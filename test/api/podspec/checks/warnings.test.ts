@@ -9,7 +9,7 @@ const warned = (kind: string, change: (document: Document) => void): string[] =>
     (each) => !each.includes('topologySpreadConstraints[0].labelSelector'),
   );
 
-test('warns about workloads', () => {
+test('warns about dotted names and deprecated node labels in workloads', () => {
   const name =
     'metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]';
   const selector = 'nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead';
@@ -30,7 +30,7 @@ test('warns about workloads', () => {
   assert.deepEqual(warned('CronJob', nested), [`spec.jobTemplate.spec.template.spec.${selector}`]);
 });
 
-test('warns about ingresses and claims', () => {
+test('warns about deprecated annotations of ingresses and claims', () => {
   const annotated = (key: string) => (document: Document) => {
     document.metadata['annotations'] = { [key]: 'x' };
   };

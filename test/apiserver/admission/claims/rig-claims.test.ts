@@ -29,14 +29,14 @@ const request = (operation: string, object: object | undefined, old?: object) =>
   }) as never;
 const GATE = 'rig.hyperedge.dev/mine';
 
-test('a pod that names a claim gets its scheduling gate, once', () => {
+test('adds one scheduling gate to a pod that names a rig claim', () => {
   const made = pod('mine', []);
   plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
   plugin('Queued').mutate?.(request('CREATE', made), undefined as never);
   assert.deepEqual(made.spec.schedulingGates, [{ name: GATE }]);
 });
 
-test('rejects fixtures of a rig without a claim; admits other devices and deletes', () => {
+test('rejects a pod that requests a fixture of a rig without a claim, and admits other devices and deletions', () => {
   const check = (operation: string, object?: object) => () =>
     plugin('Queued').validate?.(request(operation, object, pod(undefined, [])));
   assert.throws(check('CREATE', pod(undefined, [])), /fixture "board-1" belongs to rig "bench"; claim the rig/);

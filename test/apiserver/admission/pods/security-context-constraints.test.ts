@@ -74,7 +74,7 @@ describe('security context constraints, profile okd', () => {
   });
   after(() => cluster.server.stop());
 
-  it("security context constraints include OpenShift's ten default constraints, in the form of oc's table", async () => {
+  it("serves OpenShift's ten default security context constraints, with the table columns of oc", async () => {
     const { body } = await cluster.call('GET', `${SECURITY}/securitycontextconstraints`);
     assert.deepEqual(
       body.items?.map(({ metadata }) => metadata.name),

@@ -118,7 +118,7 @@ function oracle(world: World, user: UserInfo, action: Action): boolean {
 }
 
 describe('RBAC', () => {
-  it('RBAC decides like the oracle through any sequence of changes', () => {
+  it('RBAC decides like a reference implementation through random changes of roles and bindings', () => {
     for (let seed = 1; seed <= 40; seed++) {
       const choices = new Choices(seed);
       const rbac = createRbacAuthorizer();
@@ -169,7 +169,7 @@ describe('RBAC', () => {
     }
   });
 
-  it('the generation of RBAC changes with every relevant change, and with no other', () => {
+  it('the generation of RBAC changes exactly with changes that affect decisions', () => {
     const rbac = createRbacAuthorizer();
     const role: ClusterRole = {
       metadata: { name: 'r' },
@@ -262,7 +262,7 @@ describe('RBAC', () => {
   });
 });
 
-describe('covers', () => {
+describe('RBAC escalation check', () => {
   it('the escalation check never accepts permissions that the owner does not have', () => {
     let coveredOnes = 0;
     for (let seed = 1; seed <= 3000; seed++) {

@@ -72,7 +72,7 @@ describe('classification of requests', () => {
     it(`${who.name}: ${request} → ${expected}`, () => assert.equal(flows.classify(who, what).name, expected));
   }
 
-  it('lower precedences come first, then names; schemas without a level are skipped', () => {
+  it('flow schemas match by precedence, then by name; schemas without a priority level are skipped', () => {
     const schema = (name: string, matchingPrecedence: number, level: string, urls: string[]): FlowSchema => ({
       metadata: { name },
       spec: {
@@ -103,8 +103,8 @@ describe('classification of requests', () => {
   });
 });
 
-describe('seats of the levels', () => {
-  it("seats of the levels are upstream's for a total of 600", () => {
+describe('seats of priority levels', () => {
+  it("the seats of priority levels equal upstream's for a total of 600", () => {
     const nominal = [...usual().levels()].map(({ name, limits }) => [name, limits.nominal, limits.min]);
     assert.deepEqual(Object.fromEntries(nominal.map(([name, ...rest]) => [name, rest])), {
       exempt: [0, 0],
@@ -121,7 +121,7 @@ describe('seats of the levels', () => {
     assert.equal(Object.fromEntries(most)['leader-election'], 4);
   });
 
-  it('seats of the levels are lent to levels with demand every ten seconds, and returned', () => {
+  it('seats of priority levels are lent to levels with demand every ten seconds, and returned', () => {
     const flows = usual();
     const low = levelOf(flows, 'workload-low');
     const before = low.queues.limit;
@@ -143,7 +143,7 @@ describe('seats of the levels', () => {
     assert.ok(nodes.queues.limit >= 90, `${nodes.queues.limit} for those who use what is theirs`);
   });
 
-  it('seats of the levels of a removed level remain until its requests have finished', () => {
+  it('seats of priority levels of a removed level remain until its requests have finished', () => {
     const own: PriorityLevelConfiguration = {
       metadata: { name: 'own' },
       spec: {
@@ -194,7 +194,7 @@ describe('seats of the levels', () => {
     assert.ok(![...flows.levels()].some(({ name }) => name === 'own'));
   });
 
-  it('seats of the levels exist for administrators and all other users before the first configuration', () => {
+  it('seats of priority levels exist for administrators and all other users before the first configuration', () => {
     const flows = new FlowControl<string>(600, 0);
     assert.equal(flows.classify(user('admin', 'system:masters'), resource('get', '/pods')).level.name, 'exempt');
     const { level } = flows.classify(someone, resource('get', '/pods'));
@@ -208,13 +208,13 @@ describe('seats of the levels', () => {
   });
 });
 
-describe('event-loop turns of the server', () => {
+describe('event-loop turns', () => {
   const list = resource('list', '/pods');
   const beat = resource('update', 'coordination.k8s.io/leases', 'kube-node-lease');
   const state = (request: FlowRequest<string> | string): string =>
     typeof request === 'string' ? request : request.state;
 
-  it('event-loop turns of the server keep seats occupied until the turn ends, even of finished requests', () => {
+  it('event-loop turns keep seats occupied until the turn ends, even of finished requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) {
@@ -228,7 +228,7 @@ describe('event-loop turns of the server', () => {
     assert.equal(flows.dispatch(1)?.owner, 'late');
   });
 
-  it('event-loop turns of the server stop starting requests of the most served level when they take long, but still start heartbeats', () => {
+  it('a long event-loop turn starts no further request of the busiest priority level, but starts heartbeats', () => {
     const flows = usual();
     assert.equal(state(bring(flows, someone, list, 'first', 0)), 'executing');
     assert.equal(state(bring(flows, someone, list, 'second', 1)), 'executing');
@@ -243,7 +243,7 @@ describe('event-loop turns of the server', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('event-loop turns of the server serve levels in turn, so that a level with few requests waits only shortly', () => {
+  it('event-loop turns serve priority levels in turn, so that a level with few requests waits only shortly', () => {
     const flows = usual();
     bring(flows, someone, list, 'begins', 0);
     bring(flows, node, beat, 'begins', 0);
@@ -254,7 +254,7 @@ describe('event-loop turns of the server', () => {
     assert.ok(order.filter((each) => each === 'beat').length >= 2, order.join());
   });
 
-  it('event-loop turns of the server are not repeated for a request that waits only for seats', () => {
+  it('requests that wait only for seats schedule no further event-loop turn', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id <= limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -263,7 +263,7 @@ describe('event-loop turns of the server', () => {
     assert.equal(flows.pressed, false);
   });
 
-  it('event-loop turns of the server end the wait of disconnected clients and expired requests', () => {
+  it('event-loop turns end the wait of disconnected clients and expired requests', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     for (let id = 0; id < limit; id++) bring(flows, someone, list, `${id}`, 0);
@@ -283,7 +283,7 @@ describe('event-loop turns of the server', () => {
     assert.deepEqual(rejected, { 'queue-full': 0, 'concurrency-limit': 0, 'time-out': 1, cancelled: 1 });
   });
 
-  it('event-loop turns of the server reject requests if the queues of their flow are full', () => {
+  it('event-loop turns reject requests if the queues of their flow are full', () => {
     const flows = usual();
     const { limit } = levelOf(flows, 'global-default').queues;
     const room = limit + 6 * 50;
@@ -292,7 +292,7 @@ describe('event-loop turns of the server', () => {
     assert.notEqual(bring(flows, user('another'), list, 'other', 0), 'queue-full', 'others have queues of their own');
   });
 
-  it('event-loop turns of the server keep the final seats of writes for their watch events', () => {
+  it('event-loop turns keep the final seats of writes for their watch events', () => {
     const flows = usual();
     const work = { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 };
     const of = flows.classify(someone, list);

@@ -57,7 +57,7 @@ describe('allocation of seats', () => {
     return at(high);
   }
 
-  it('allocation of seats is proportional within bounds, and allocates all seats', () => {
+  it('allocation of seats is proportional within bounds, and distributes all seats', () => {
     const choices = new Choices(11);
     for (let round = 0; round < 2000; round++) {
       const classes = Array.from({ length: 1 + choices.below(9) }, () => {

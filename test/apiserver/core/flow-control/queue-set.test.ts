@@ -29,8 +29,8 @@ function arrive(set: QueueSet<number>, request: FlowRequest<number>, hand: reado
   return set.enqueue(request, hand, nowMs);
 }
 
-describe('queues of a level', () => {
-  it('queues of a level behave like the oracle over random histories', () => {
+describe('queues of a priority level', () => {
+  it('queues of a priority level behave like a reference implementation over random histories', () => {
     for (let seed = 1; seed <= 400; seed++) {
       const choices = new Choices(seed);
       const queues = 1 + choices.below(8);
@@ -121,7 +121,7 @@ describe('queues of a level', () => {
     }
   });
 
-  it('queues of a level are removed when idle: millions of empty queues use no memory', () => {
+  it('queues of a priority level are removed when idle: millions of empty queues use no memory', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 10_000_000, handSize: 1, queueLengthLimit: 5 }, 4, 0);
     for (let id = 0; id < 1000; id++) {
       const request = requestOf(id, { initial: 1 }, id);
@@ -179,7 +179,7 @@ describe('queues of a level', () => {
 
   const apart = [[0], [1], [2]];
 
-  it('queues of a level give equal flows equal shares, however long their requests take', () => {
+  it('queues of a priority level give flows equal shares of seat time, independent of the duration of requests', () => {
     const had = serve({
       hands: apart,
       backlog: [10, 10, 10],
@@ -192,7 +192,7 @@ describe('queues of a level', () => {
     for (const each of had) assert.ok(Math.abs(each - mean) < 0.05 * mean, `${had.join()}`);
   });
 
-  it('queues of a level give wide and narrow requests equal shares, except for seats unused while a wide request waits', () => {
+  it('queues of a priority level give flows with wide requests and flows with narrow requests equal shares of seat time', () => {
     const had = serve({
       hands: apart,
       backlog: [10, 10, 10],
@@ -205,7 +205,7 @@ describe('queues of a level', () => {
     for (const each of had) assert.ok(Math.abs(each - mean) < 0.15 * mean, `${had.join()}`);
   });
 
-  it('queues of a level give a flow with more requests no larger share, and leave no seats unused', () => {
+  it('queues of a priority level give a flow with more requests no larger share, and leave no seats unused', () => {
     const had = serve({
       hands: apart,
       backlog: [200, 12, 12],
@@ -219,7 +219,7 @@ describe('queues of a level', () => {
     assert.ok(most + second + third > 0.98 * 6 * 10_000, `${had.join()}`);
   });
 
-  it('queues of a level dispatch a wide request in a stream of narrow ones', () => {
+  it('queues of a priority level dispatch a wide request despite a continuous stream of narrow requests', () => {
     const had = serve({
       hands: [[0], [1]],
       backlog: [50, 1],
@@ -231,7 +231,7 @@ describe('queues of a level', () => {
     assert.ok((had[1] ?? 0) > 0.2 * 10 * 5_000, `${had.join()}`);
   });
 
-  it('queues of a level serve a flow with few requests at once while another has a long queue', () => {
+  it('queues of a priority level serve a flow with few requests at once while another has a long queue', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 8, handSize: 1, queueLengthLimit: 1000 }, 2, 0);
     for (let id = 0; id < 300; id++) arrive(set, requestOf(id, { initial: 1 }, 0), [0], 0);
     const late = requestOf(1000, { initial: 1 }, 50);
@@ -243,7 +243,7 @@ describe('queues of a level', () => {
     assert.deepEqual([set.dispatch(50)?.owner, set.dispatch(50)?.owner], [2, 1000]);
   });
 
-  it('queues of a level report requests that have waited too long', () => {
+  it('queues of a priority level report requests that have waited too long', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 4, handSize: 1, queueLengthLimit: 10 }, 1, 0);
     for (let id = 0; id < 6; id++) arrive(set, requestOf(id, { initial: 1 }, id * 10), [id % 3], id * 10);
     assert.equal(set.oldestMs, 10);

@@ -130,7 +130,7 @@ describe('server-side apply', () => {
     ]);
   });
 
-  it('records updates: new structures, maps and list items, but no defaults', () => {
+  it('an update owns new structures, map keys and list items, but no defaulted fields', () => {
     const session = deployment();
     session.update('kubectl-create', (object) => {
       object['metadata'] = { name: 'x', uid: 'u', creationTimestamp: T(0), labels: { app: 'web' } };
@@ -223,7 +223,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'name'), 'x');
   });
 
-  it('an apply removes only fields that the manager no longer applies', () => {
+  it('an apply removes fields that the manager has applied before and does not apply any more', () => {
     const session = deployment();
     session.apply('me', {
       metadata: { labels: { a: '1', b: '2' } },
@@ -247,7 +247,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { replicas: 1 });
   });
 
-  it('an apply keeps a dropped item that another manager also owns', () => {
+  it('an apply keeps a list item that the manager omits and another manager owns', () => {
     const session = deployment();
     session.apply('me', { spec: { template: template({ name: 'a', image: 'i' }) } });
     session.apply('you', { spec: { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) } });
@@ -255,7 +255,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { template: template({ name: 'a', env: [{ name: 'X', value: '1' }] }) });
   });
 
-  it('an apply orders items as applied, and keeps the position of other items', () => {
+  it('an apply orders the applied list items as in the configuration, and keeps the position of other items', () => {
     const session = deployment();
     session.update('injector', (object) => {
       object['spec'] = { template: template({ name: 'first' }, { name: 'a' }, { name: 'side' }, { name: 'b' }) };
@@ -268,7 +268,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('merges atomic lists, sets and keyed lists by their type', () => {
+  it('merges atomic lists, sets and keyed lists by their list type', () => {
     const session = new Session('v1', 'Pod');
     session.apply('one', { metadata: { finalizers: ['x/a'] }, spec: { tolerations: [{ key: 'a' }] } });
     session.apply('two', { metadata: { finalizers: ['x/b'] } });
@@ -329,7 +329,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('protects fields that existed before the first apply', () => {
+  it('an apply conflicts with fields that existed before the first apply', () => {
     const session = configMap();
     session.object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x', uid: 'u' }, data: { a: '1' } };
     assert.match(
@@ -407,7 +407,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('items with the same key are owned, compared and replaced together', () => {
+  it('list items with the same key are owned, compared and replaced together', () => {
     const variable = (name: string, value: string) => ({ name, value });
     const withEnv = (...env: JsonObject[]): JsonObject => ({
       spec: { template: template({ name: 'c', image: 'i', env }) },
@@ -451,7 +451,7 @@ describe('server-side apply', () => {
     assert.deepEqual(ownedEnv('changer'), { 'k:{"name":"P"}': {} });
   });
 
-  it('an empty list removes all owners, and only an apply records new ones', () => {
+  it('an empty managedFields list removes all owners, and only an apply records new owners', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1' }, metadata: { uid: 'u' } });
     session.update('other', (object) => {
@@ -483,7 +483,7 @@ describe('server-side apply', () => {
     assert.ok(session.fields('ancient-changes') !== undefined);
   });
 
-  it('merges objects of unknown kinds field by field, and lists as a whole', () => {
+  it('merges objects of unknown kinds field by field, and treats lists as atomic', () => {
     const session = new Session('example.com/v1', 'Thing', false);
     session.apply('one', { spec: { a: { b: 1 }, list: [{ name: 'x' }] } });
     session.apply('two', { spec: { a: { c: 2 } } });
@@ -545,7 +545,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec', 'template', 'spec', 'containers'), [{ image: 'a' }]);
   });
 
-  it('server-side apply does not change its arguments, and shares only unchanged entries with them', () => {
+  it('server-side apply does not change its arguments', () => {
     const session = deployment();
     session.apply('one', { spec: { replicas: 1, template: template({ name: 'a', args: ['x'] }) } });
     const live = structuredClone(session.object);

@@ -10,8 +10,8 @@ const merged = (live: JsonObject, configuration: JsonObject): JsonObject =>
   mergeConfiguration(live, configuration, schema);
 const pod = (spec: JsonObject): JsonObject => ({ spec: { template: { spec } } });
 
-describe('configurations of policies', () => {
-  it('configurations of policies are merged by list keys', () => {
+describe('apply configurations of mutating policies', () => {
+  it('apply configurations of mutating policies are merged by list keys', () => {
     assert.deepEqual(merged({ spec: { replicas: 1, paused: true } }, { spec: { replicas: 3 } }), {
       spec: { replicas: 3, paused: true },
     });
@@ -33,7 +33,7 @@ describe('configurations of policies', () => {
     assert.deepEqual(live, { metadata: { labels: { a: '1' } } }, 'what is there is not touched');
   });
 
-  it('configurations of policies are rejected in upstream’s wording if they do not fit the schema', () => {
+  it('apply configurations of mutating policies are rejected in upstream’s wording if they do not fit the schema', () => {
     const wrong: [JsonObject, string][] = [
       [
         { spec: { replicasx: 1 } },
@@ -58,7 +58,7 @@ describe('configurations of policies', () => {
     }
   });
 
-  it('configurations of policies without a schema are merged field by field', () => {
+  it('apply configurations of mutating policies without a schema are merged field by field', () => {
     assert.deepEqual(mergeConfiguration({ a: { b: 1 } }, { a: { c: [1] } }, undefined), { a: { b: 1, c: [1] } });
   });
 });

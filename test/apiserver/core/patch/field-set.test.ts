@@ -52,7 +52,7 @@ const PATHS = [
 ];
 
 describe('field sets', () => {
-  it('field sets behave as sets of paths', () => {
+  it('field sets support union, difference and intersection like sets of paths', () => {
     for (let seed = 1; seed <= 5000; seed++) {
       const choices = new Choices(seed);
       const a = new Set(choices.some(PATHS, 0, 6));
@@ -75,7 +75,7 @@ describe('field sets', () => {
     }
   });
 
-  it('field sets are identical if nothing changes, and contain no empty nodes', () => {
+  it('operations on field sets return the same object if nothing changes, and produce no empty nodes', () => {
     const set = build(PATHS);
     assert.equal(union(set, build(['f:a'])), set);
     assert.equal(difference(set, build(['f:x', 'f:a f:z'])), set);
@@ -95,7 +95,7 @@ describe('field sets', () => {
     assert.deepEqual(Object.keys(sorted(set)), ['.', 'f:a', 'f:b', 'k:{"a":1}', 'v:"a"', 'v:"b"']);
   });
 
-  it('field sets are identical after a union with a subset', () => {
+  it('the union of a field set with its subset returns the same object', () => {
     const text = '{"f:a":{},"f:b":{".":{},"f:c":{},"k:{\\"n\\":1}":{".":{},"f:d":{}}}}';
     const set = parseFieldSet(JSON.parse(text)) as FieldSet;
     assert.equal(union(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);

@@ -128,7 +128,7 @@ function randomPointer(choices: Choices, document: JsonValue): string {
 }
 
 describe('JSON patch', () => {
-  it('a JSON patch has the same result as the oracle, and does not change its arguments', () => {
+  it('a JSON patch has the same result as a reference implementation, and does not change its arguments', () => {
     let fitting = 0;
     for (let seed = 1; seed <= 4000; seed++) {
       const choices = new Choices(seed);
@@ -224,7 +224,7 @@ describe('JSON patch', () => {
     assert.equal(error.details, undefined, 'kubectl prints causes instead of the message');
   });
 
-  it('rejects 10,001 operations, growth by copying, and deep nesting', () => {
+  it('rejects JSON patches with 10,001 operations, growth by copying, or deep nesting', () => {
     const many = (count: number): JsonValue =>
       Array.from({ length: count }, () => ({ op: 'add', path: '/a', value: 1 }));
     assert.deepEqual(jsonPatch({}, many(10_000)), { a: 1 });
@@ -258,7 +258,7 @@ describe('JSON merge patch', () => {
     return result;
   };
 
-  it('a JSON merge patch has the result of the RFC, and does not change its arguments', () => {
+  it('a JSON merge patch has the results of RFC 7386, and does not change its arguments', () => {
     for (let seed = 1; seed <= 3000; seed++) {
       const choices = new Choices(seed);
       const document = choices.object(3, false);
@@ -282,7 +282,7 @@ describe('JSON merge patch', () => {
     );
   });
 
-  it('rejects JSON merge patches that are no objects, or deeply nested', () => {
+  it('rejects JSON merge patches that are not objects or are nested too deeply', () => {
     assert.equal(failure(() => mergePatch({}, [])).httpCode, 400);
     assert.equal(failure(() => mergePatch({}, parse(`${'{"a":'.repeat(600)}1${'}'.repeat(600)}`))).httpCode, 400);
   });

@@ -116,7 +116,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('field ownership of a new object equals a comparison with an empty object', () => {
+  it('tracks a new object like an update of an empty object', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const choices = new Choices(seed);
       const pod = choices.chance(0.5) ? randomPod(choices) : choices.object(3, false);
@@ -157,7 +157,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('an apply sets its values, removes dropped ones, changes no others, and conflicts exactly with values of other managers', () => {
+  it('an apply changes only fields of its manager, and conflicts exactly with different values of other managers', () => {
     let conflicts = 0;
     for (let seed = 1; seed <= 600; seed++) {
       const choices = new Choices(seed);
@@ -273,7 +273,7 @@ it('a manager that writes its own fields again keeps its entry unchanged', () =>
   }
 });
 
-it('an entry of another manager that contains only the name stays until that manager applies', () => {
+it('a managedFields entry that contains only the name stays until its manager applies', () => {
   const seed = (manager: string): JsonObject => ({
     manager,
     operation: 'Apply',

@@ -254,7 +254,7 @@ describe('strategic merge patch', () => {
    * kubectl relies on this property: the two-way patch from `before` to `after` turns `before` into `after`. The patch
    * is created by an oracle that shares no code with the implementation.
    */
-  it('turns one document into another with the patch that a client computes', () => {
+  it('the strategic merge patch that a client computes turns the original document into the modified document', () => {
     for (let seed = 1; seed <= 1500; seed++) {
       const choices = new Choices(seed);
       const before = randomSpec(choices);

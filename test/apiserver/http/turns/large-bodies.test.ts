@@ -175,7 +175,7 @@ function operations(): string {
   );
 }
 
-it('blocks the event loop for at most the time of a few scans of the body, for every type of body', async () => {
+it('blocks the event loop for at most a few scans of a large body, for every content type', async () => {
   const found: string[] = [];
   for (const [name, [code, method, path, body, type]] of Object.entries(kinds).filter(([each]) => isSent(each))) {
     const bytes = body();

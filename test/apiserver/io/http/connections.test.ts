@@ -163,7 +163,7 @@ describe('a connection', () => {
     proxy.client.destroy();
   });
 
-  it('a connection is closed when it is idle, but not during a watch', async () => {
+  it('closes an idle connection, but not during a watch', async () => {
     const watching = session(token);
     assert.equal(await watching.get('/watch'), 200);
     const idle = session(token);

@@ -65,7 +65,7 @@ describe('bodies of HTTP/1.1', () => {
   const pieces = [Buffer.alloc(30_000, 'a'), Buffer.alloc(1, 'b'), Buffer.alloc(40_000, 'c')];
   const whole = Buffer.concat(pieces);
 
-  it('a body of HTTP/1.1 is read immediately without a stream, in pieces and with an announced length', async () => {
+  it('reads a body of HTTP/1.1 immediately without a stream, in chunks or with a Content-Length', async () => {
     streamed.length = 0;
     assert.deepEqual((await send('/', pieces)).body, whole);
     assert.deepEqual((await send('/', pieces, { 'content-length': whole.length })).body, whole);
@@ -73,14 +73,14 @@ describe('bodies of HTTP/1.1', () => {
     assert.deepEqual(streamed, [false, false, false]);
   });
 
-  it('a body of HTTP/1.1 is read later, after it has arrived', async () => {
+  it('reads a body of HTTP/1.1 after the complete body has arrived', async () => {
     streamed.length = 0;
     assert.deepEqual((await send('/later', pieces)).body, whole);
     assert.equal((await send('/later', [], { 'content-length': 0 })).body.length, 0);
     assert.equal(streamed[0], true);
   });
 
-  it('a body of HTTP/1.1 is not read beyond its limit', async () => {
+  it('stops reading a body of HTTP/1.1 at its limit', async () => {
     // The response 413 may be lost because the connection is reset with unread bytes, so a failed request counts as
     // 413.
     for (const path of ['/', '/later'])

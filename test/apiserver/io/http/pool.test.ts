@@ -81,7 +81,7 @@ test('shares a connection between requests of one kind, but not of different kin
   await assert.rejects(ask(other), { code: 'connect-failed' });
 });
 
-test('replaces a closed kept connection only for requests that are safe to repeat', async () => {
+test('repeats a request after a kept-alive connection has closed only if the request is safe to repeat', async () => {
   isForgetful = true;
   try {
     await ask(backendRequest('GET', '/first', { headers: { x: '1' } }));
@@ -104,7 +104,7 @@ test('replaces a closed kept connection only for requests that are safe to repea
   }
 });
 
-test('a body of unknown length stays inside its request on a kept connection, with every method', async () => {
+test('a body of unknown length cannot inject a second request on a kept-alive connection, with every method', async () => {
   connections.clear();
   const methods = ['DELETE', 'OPTIONS', 'GET', 'PATCH'];
   for (const method of methods) {
@@ -131,7 +131,7 @@ test('the connection pool rejects a denied address on every connection', async (
   assert.ok(![...connections.values()].flat().includes('GET /after'));
 });
 
-test('checks an address in an old notation instead of treating it as a name', async () => {
+test('checks legacy IPv4 notations such as 0x7f.1 as addresses, not as host names', async () => {
   for (const host of ['0x7f.1', '2130706433', '[::ffff:7f00:1]'])
     await assert.rejects(ask(backendRequest('GET', '/', { host, allowAddress: () => false })), {
       code: 'address-refused',

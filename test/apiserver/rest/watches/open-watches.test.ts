@@ -47,7 +47,7 @@ class Watch {
   }
 }
 
-it('one timer runs every open watch when it is due', () => {
+it('one timer serves all open watches when they are due', () => {
   const clock = new Clock();
   const watches = new OpenWatches({ clock, stopping: new AbortController().signal });
   const [slow, fast, gone] = [new Watch(10_000), new Watch(700), new Watch(500)];

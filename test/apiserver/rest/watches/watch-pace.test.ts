@@ -49,7 +49,7 @@ const setUp = () => {
 };
 const line = (text: string): Buffer => Buffer.from(text);
 
-it('sends the lines of one turn of the event loop together at its end, without a timer', () => {
+it('sends all watch lines of one event-loop turn together at its end, without a timer', () => {
   const { loop, pace, connection } = setUp();
   const watch = watchOf('w', connection, {});
   for (const text of ['a', 'b', 'c']) pace.write(watch, line(text));
@@ -61,7 +61,7 @@ it('sends the lines of one turn of the event loop together at its end, without a
   assert.deepEqual(texts(), ['w:d']);
 });
 
-it('sends changes of one connection in order, and in one turn of the event loop only those of one kind', () => {
+it('sends watch events of one connection in order, and events of only one kind in one event-loop turn', () => {
   const { loop, pace, connection } = setUp();
   const [namespaces, jobs] = [watchOf('ns', connection, {}), watchOf('job', connection, {})];
   pace.write(namespaces, line('1'));
@@ -77,7 +77,7 @@ it('sends changes of one connection in order, and in one turn of the event loop 
   assert.equal(loop.waiting, 0);
 });
 
-it('sends a long queue of changes at once, still in order', () => {
+it('sends a long queue of watch events at once, still in order', () => {
   const { loop, pace, connection } = setUp();
   const watches = [watchOf('a', connection, {}), watchOf('b', connection, {})];
   for (let at = 0; at < 40; at++) pace.write(watches[at % 2] as PacedWatch, line(`${at}`));
@@ -112,7 +112,7 @@ it('delays a watch with an unusually high rate, and other watches of its connect
   assert.deepEqual(texts(), ['busy:5']);
 });
 
-it('concatenates the lines of a turn once for all watches that send the same lines', () => {
+it('concatenates the lines of an event-loop turn once for all watches that send the same lines', () => {
   const { loop, pace, connection } = setUp();
   const kind = {};
   const [one, two, other] = [watchOf('1', connection, kind), watchOf('2', connection, kind), watchOf('3', {}, kind)];
@@ -124,7 +124,7 @@ it('concatenates the lines of a turn once for all watches that send the same lin
   assert.deepEqual(texts(), ['1:abc', '2:abc', '3:cba']);
 });
 
-it('sends the remaining lines when a watch ends, and does not repeat them', () => {
+it('sends the remaining lines once when a watch ends', () => {
   const { loop, pace, connection } = setUp();
   const [ending, other] = [watchOf('ending', connection, {}), watchOf('other', connection, {})];
   pace.write(ending, line('a'));

@@ -61,7 +61,7 @@ suite('requests to a host without power', () => {
       assert.equal(server.requests[0]?.request.signal?.aborted, true);
     });
 
-  test('requests to a host without power end with the page, and leave no timer', async () => {
+  test('requests to a host without power are cancelled when the page closes, and leave no timer', async () => {
     const outcome = readHistory(server.api, 'n2', history, page.signal).catch((error: unknown) => error);
     await server.clock.advance(1);
     page.abort(new Error('left'));

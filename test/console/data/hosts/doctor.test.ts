@@ -31,8 +31,8 @@ const report = {
   ],
 };
 
-suite('checks of a host', () => {
-  test('checks of a host are requested with POST from the kubelet of the node', async () => {
+suite('host checks', () => {
+  test('host checks are requested with POST from the kubelet of the node', async () => {
     const fake = new FakeApi();
     fake.answer = () => json(report);
     const found = await runHostChecks(fake.api, 'n 1', new AbortController().signal);
@@ -49,7 +49,7 @@ suite('checks of a host', () => {
     await assert.rejects(runHostChecks(fake.api, 'n', new AbortController().signal), /checks of node n.*checks\[0\]/);
   });
 
-  test('checks of a host are grouped, with the findings that are a problem', () => {
+  test('host checks are grouped, with the findings that are a problem', () => {
     assert.deepEqual(
       problemsOf(report).map(({ name, checks, fine }) => [
         name,

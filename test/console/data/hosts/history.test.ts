@@ -49,7 +49,7 @@ suite('usage history', () => {
     assert.equal(summaryOf('used', { unit: 'cores', average: [null, null], max: [null, null] }), undefined);
   });
 
-  test('usage history of several nodes is the sum of what is known for each time', () => {
+  test('usage history of several nodes is the sum of the known values at each time', () => {
     const sum = sumOf([of([0, 30, 60], [1, null, 2]), of([30, 60, 90], [null, 3, 4])]);
     assert.deepEqual(sum?.times, [0, 30, 60, 90]);
     assert.deepEqual(sum?.metrics.get('cpu')?.average, [1, null, 5, 4]);
@@ -74,7 +74,7 @@ suite('usage history', () => {
   });
 });
 
-suite('host of a node', () => {
+suite('host details of a node', () => {
   const node = (annotations: Record<string, string>) => ({
     metadata: {
       name: 'n',
@@ -84,7 +84,7 @@ suite('host of a node', () => {
     },
   });
 
-  test('host of a node has the state and the drift of its configuration', () => {
+  test('the details of a host contain the state and the drift of its configuration', () => {
     assert.deepEqual(hostConfigOf({}).state, 'not managed');
     const done = { state: 'Done', currentConfig: 'a', desiredConfig: 'a' };
     assert.deepEqual([hostConfigOf(node(done)).level, hostConfigOf(node(done)).drift], ['good', 'none']);
@@ -95,7 +95,7 @@ suite('host of a node', () => {
     assert.deepEqual([drifted.level, drifted.drift, drifted.reason], ['bad', 'files differ', reason]);
   });
 
-  test('host of a node has the hardware facts of its BareMetalHost', () => {
+  test('the details of a host contain the hardware facts of its BareMetalHost', () => {
     const spec = { providerID: 'baremetalhost:///openshift-machine-api/edge-1/uid' };
     assert.deepEqual(bareMetalHostOf({ spec }), { namespace: 'openshift-machine-api', name: 'edge-1' });
     assert.equal(bareMetalHostOf({ spec: { providerID: 'aws:///x/y/z' } }), undefined);

@@ -96,12 +96,12 @@ suite('a join command', () => {
   });
 });
 
-suite('the key of a certificate', () => {
-  test('the key of a certificate has the hash that node:crypto computes', async () => {
+suite('public key of a certificate', () => {
+  test('the public key of a certificate has the hash that node:crypto computes', async () => {
     assert.equal(await caHash(ca), hash(ca));
   });
 
-  test('the key of a certificate is not read beyond the bytes', () => {
+  test('the parser of public keys rejects truncated, oversized and malformed certificates', () => {
     const der = new X509Certificate(ca).raw;
     for (let length = 0; length < 200; length += 7)
       assert.throws(() => publicKeyInfo(der.subarray(0, length)), /certificate: /, `${length}`);

@@ -28,7 +28,7 @@ suite('alerts and maintenance', () => {
     assert.deepEqual(alertsOf([node('a', ['HyperedgeAlerts', 'False', 'NewAlert (warning)'])]), []);
   });
 
-  test('shows the earliest expiry and the newest snapshot first, and others only if they need attention', () => {
+  test('shows the earliest expiry and the newest snapshot first, and other conditions only if they need attention', () => {
     const expiry = (date: string) => `next expiry ${date}T00:00:00Z: x.crt`;
     const nodes = [
       node('a', ['CertificateExpiresSoon', 'False', expiry('2028-01-01')]),

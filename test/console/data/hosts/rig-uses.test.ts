@@ -100,7 +100,7 @@ suite('recordings of a rig', () => {
     await assert.rejects(downloadRecording(server.api, 'bench', { name: 'f.log' }), /too large/);
   });
 
-  test('recordings are shown without control sequences, and long recordings from a whole line near their end', async () => {
+  test('recordings are shown without control sequences; long recordings are cut at a line near their end', async () => {
     const shown = await recordingText(new Blob(['\u001b[31mred\u001b[0m\r\nbell\u0007\n\u202eevil']));
     assert.deepEqual(shown, { text: 'red\nbell\\x07\n\\u{202e}evil', isCut: false });
     const long = await recordingText(new Blob(['line of text\n'.repeat(50_000)]));

@@ -12,7 +12,7 @@ import {
 import { FakeApi, json } from '../fake-api.ts';
 
 suite('rigs', () => {
-  test('rigs use the console and power of the claim, with hostile names encoded', async () => {
+  test('requests for console and power of a rig use the path of the claim, with hostile names encoded', async () => {
     const claim = { kind: 'rigclaims', name: 'a/../b?x', namespace: 'n' } as const;
     const base = '/apis/rig.hyperedge.dev/v1alpha1/namespaces/n/rigclaims/a%2F..%2Fb%3Fx';
     assert.equal(consolePath(claim), `${base}/console?stdin=true&stdout=true&tty=true`);

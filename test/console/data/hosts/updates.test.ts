@@ -109,7 +109,7 @@ describe('progress of an update', () => {
     }
   });
 
-  it('shows hosts that return after the failure of another host as waiting, then as confirmed', () => {
+  it('shows hosts that return after another host has failed as waiting, then as confirmed', () => {
     const returning = cluster('1.0.0', 'True');
     const updated = host('a', { version: '2.0.0', wanted, update: at('Done') });
     const back = { id: '3-back', version: '1.0.0' };

@@ -31,7 +31,7 @@ spec:
 const after = (mark: string, text = TEXT) => yamlPosition(text, text.indexOf(mark) + mark.length);
 
 suite('the field at a position', () => {
-  test('the field at a position has the kind of its document, and parents without the items of lists', () => {
+  test('the field at a position has the kind of its document and a path without list indexes', () => {
     assert.deepEqual(after('replicas'), {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -53,7 +53,7 @@ suite('the field at a position', () => {
     });
   });
 
-  test('the field at a position is found in hostile and incomplete texts', () => {
+  test('the field at a position is found also in hostile and incomplete texts', () => {
     for (const text of ['', '---', '- - - a', ':', '\t: x', '__proto__: {', 'a:\n'.repeat(20_000), '- '.repeat(10_000)])
       for (const offset of [0, text.length]) assert.doesNotThrow(() => yamlPosition(text, offset));
   });
@@ -120,7 +120,7 @@ suite('help from schemas', () => {
     assert.equal(server.requests.length, 2);
   });
 
-  test('schemas give no help for unknown kinds, hostile keys, endless references and addresses of others', async () => {
+  test('unknown kinds, hostile keys, endless references and foreign URLs of schemas yield no help', async () => {
     const { server, help } = book();
     assert.equal(await help.field(at(['spec'], '__proto__')), undefined);
     assert.equal(await help.field(at(['constructor'], 'prototype')), undefined);
@@ -161,7 +161,7 @@ test('errors of the server are at the lines of their document', () => {
   ]);
 });
 
-test('an object that does not fit the schema of apply is invalid', async () => {
+test('reports an object that does not fit the schema of server-side apply as invalid', async () => {
   const server = new FakeApi();
   const message = 'failed to create typed patch object (n/a; /v1, Kind=ConfigMap): .x: field not declared in schema';
   server.answer = () => json({ kind: 'Status', status: 'Failure', code: 500, message }, 500);

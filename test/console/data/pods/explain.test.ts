@@ -176,7 +176,7 @@ suite('a pod that does not run is explained', () => {
     assert.deepEqual(explain({ metadata: { name: 'p' }, spec, status: { phase: 'Succeeded' } }), []);
   });
 
-  test('several causes of one scheduling message are all named', () => {
+  test('all causes in one scheduling message are named', () => {
     const findings = explain(unscheduled('1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: yes}'));
     assert.equal(findings.length, 2);
   });

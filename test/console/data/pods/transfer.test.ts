@@ -193,7 +193,7 @@ suite('a command without a terminal', () => {
     await assert.rejects(done, { message: 'exit 1: tar: denied' });
   });
 
-  test('a command without a terminal ends with the reason of a cancellation', async () => {
+  test('a cancelled command without a terminal rejects with the reason of the cancellation', async () => {
     const socket = new FakeSocket();
     const stop = new AbortController();
     const done = runCommand(socket, { signal: stop.signal });

@@ -186,7 +186,7 @@ suite('reachability under network policies', () => {
     assert.ok(graph?.edges.every(({ ports }) => ports === 'all'));
   });
 
-  test('a denied namespace with one permitted port range has exactly these connections', () => {
+  test('the graph of a denied namespace contains only the connections that its policies permit', () => {
     const graph = policyGraph('shop', {
       pods,
       namespaces,

@@ -20,7 +20,7 @@ async function started(...items: object[]) {
 }
 
 suite('a live collection', () => {
-  test('a live collection lists, then watches from the version of the list and applies events', async () => {
+  test('a live collection lists, then watches from the revision of the list and applies events', async () => {
     const { feed, server } = await started(pod('a', '5'));
     assert.deepEqual(names(feed), ['a']);
     const [watch] = server.watches;
@@ -103,7 +103,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('lists again if the server does not have the version, as after a restored store', async () => {
+  test('lists again if the server does not have the revision, as after a restored store', async () => {
     const { feed, server, clock } = await started(pod('a', '5'));
     server.answer = () => json(podList('3', pod('old', '2')));
     server.watches[0]?.event('ERROR', { kind: 'Status', code: 504, reason: 'Timeout', message: 'Too large version' });

@@ -54,7 +54,7 @@ function startSurvey({ objects, broken = [], errors = [] }: Server) {
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
-test('a survey of one namespace lists only its objects, and does not request cluster-scoped kinds', async () => {
+test('a survey of one namespace lists only objects of the namespace, and does not request cluster-scoped kinds', async () => {
   const { kindsIn, calls } = startSurvey({ objects: { maps: ['n0', 'other'], secrets: ['other'] } });
   assert.deepEqual(await kindsIn('n0'), ['maps']);
   assert.deepEqual(calls, ['discover', 'maps n0', 'secrets n0']);
@@ -69,7 +69,7 @@ test('a survey lists each kind once for many namespaces', async () => {
   assert.deepEqual(found[5], []);
 });
 
-test('a survey reads further pages if they cost less than lists of the namespaces', async () => {
+test('a survey reads further pages of a cluster-wide list if single lists per namespace need more requests', async () => {
   const objects = { maps: [...Array(999).fill('other'), 'n7', ...Array(20).fill('other')] };
   const many = startSurvey({ objects });
   assert.deepEqual((await Promise.all(names(100).map(many.kindsIn)))[7], ['maps']);

@@ -67,7 +67,7 @@ test('checks the dependents on a foreground deletion, and the owner after each d
   assert.deepEqual(list(graph.remove(toUid('a')).delete), ['owner']);
 });
 
-test('checks the waiting owner when a dependent stops blocking', () => {
+test('checks an owner that waits for deletion when a dependent stops blocking', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner', { deleting: true, finalizers: ['foregroundDeletion'] }));
   graph.observe(object('a', { owners: ['owner'], blocking: true }));
@@ -81,7 +81,7 @@ test('the owner graph reports an orphaning deletion once', () => {
   assert.deepEqual(list(graph.observe(marked).orphan), []);
 });
 
-test('checks a dependent whose owner is in another namespace than the reference implies', () => {
+test('deletes a dependent in another namespace than its owner', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner', { namespace: 'other' }));
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['child']);
@@ -121,7 +121,7 @@ const judge = (
     hasWaitingDependents: more.waiting ?? false,
   });
 
-test('decides about an object by the state of its owners', () => {
+test('keeps or deletes an object according to the state of its owners', () => {
   assert.deepEqual(judge([]), { kind: 'keep' });
   assert.deepEqual(judge(['solid']), { kind: 'keep' });
   assert.deepEqual(judge(['solid', 'dangling', 'waiting']), { kind: 'forget-owners', uids: ['1', '2'] });

@@ -41,7 +41,7 @@ test('deletes the other pods when the deletion of one is rejected', async () => 
   assert.deepEqual(deleted, ['b', 'c']);
 });
 
-test('the pod garbage collector attempts every deletion and reports the failures afterwards', async () => {
+test('the pod garbage collector attempts every deletion and then reports the failures', async () => {
   const seen: number[] = [];
   const act = async (item: number): Promise<void> => {
     seen.push(item);

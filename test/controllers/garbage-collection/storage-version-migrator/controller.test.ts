@@ -98,7 +98,7 @@ test('stores objects of a custom resource in its new version', { timeout: 60_000
   assert.equal((await plane.of(boards('v2')).get('one', 'default')).metadata?.name, 'one');
 });
 
-test('rewrites roles and other objects with extra validation too', { timeout: 60_000 }, async () => {
+test('migrates roles and other objects with additional validation', { timeout: 60_000 }, async () => {
   for (const [name, group, resource] of [
     ['roles', 'rbac.authorization.k8s.io', 'clusterroles'],
     ['maps', '', 'configmaps'],
@@ -109,7 +109,7 @@ test('rewrites roles and other objects with extra validation too', { timeout: 60
   }
 });
 
-test('fails the migration of a missing resource', { timeout: 60_000 }, async () => {
+test('marks the migration of a missing resource as failed', { timeout: 60_000 }, async () => {
   await migrate('none', 'lab.example.com', 'nothings');
   const status = await ended('none', 'Failed');
   const failed = status.conditions?.find(({ type }) => type === 'Failed');

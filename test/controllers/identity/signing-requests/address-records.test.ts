@@ -48,7 +48,7 @@ test('records the address of the connection, of the inventory or of an administr
   assert.deepEqual(plan({ approved: 'one,192.0.2.6', source: '192.0.2.7' }), ['one,192.0.2.7', undefined]);
 });
 
-test('does not record addresses without a proof, of services, of pods or of other hosts', () => {
+test('does not record unproven addresses, or addresses of services, pods and other hosts', () => {
   assert.deepEqual(plan({ approved: '', source: '192.0.2.8' }), [undefined, FOREIGN]);
   // The ring proves an address only of a Node of an earlier release.
   assert.deepEqual(plan({ approved: '', source: '192.0.2.8', ring: '192.0.2.7' }), [undefined, FOREIGN]);
@@ -61,7 +61,7 @@ test('does not record addresses without a proof, of services, of pods or of othe
   assert.match(claim('192.0.2.7', { source: '192.0.2.8', apiServers: ['192.0.2.7'] }) ?? '', /belongs to another host/);
 });
 
-test('trusts a Node of an earlier release until the source of its writes shows another address', () => {
+test('trusts a Node of an earlier release until the source address of its writes changes', () => {
   assert.deepEqual(plan({ source: '192.0.2.7' }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ source: '192.0.2.8', ring: '192.0.2.7' }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ source: '192.0.2.7', apiServers: ['192.0.2.7'] }), ['192.0.2.7', undefined]);

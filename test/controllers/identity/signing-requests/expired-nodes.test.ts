@@ -66,7 +66,7 @@ async function renew(pair: KeyPair, name: string, forMs: number): Promise<string
   return requestSignature({ signerName: CLIENT_SIGNER, ...order }, deps);
 }
 
-test('a node can renew its expired certificate with it, but cannot read objects', async () => {
+test('a node can renew its expired certificate with the certificate itself, but cannot read objects', async () => {
   const pair = await issue(plane.api.ca, ofNode('old'));
   await plane.addNode('old', (node) => {
     Object.assign(node.metadata ?? {}, { annotations: { [CLIENT_KEY]: keyOf(pair) } });

@@ -160,7 +160,7 @@ test('plans thousands of ports for hundreds of pods in little time, by name and 
   assert.deepEqual(byName.create[0]?.ports?.at(-1), { name: 'p4999', port: 6000, protocol: 'TCP' });
 });
 
-test('separates pods whose named ports have other numbers or protocols', () => {
+test('separates pods whose named ports resolve to different numbers or protocols', () => {
   const named = service({ selector: { app: 'a' }, ports: [{ name: 'web', port: 80, targetPort: 'web' }] });
   const withPort = (index: number, port: object): Pod => {
     const each = pod({ ip: `10.0.0.${index}`, ready: true });

@@ -29,7 +29,7 @@ test('separates ready from not ready addresses and sorts them', () => {
   assert.deepEqual(made?.subsets?.[0]?.ports, [{ port: 8080, protocol: 'TCP' }]);
 });
 
-test('the order of backends does not change Endpoints', () => {
+test('Endpoints do not depend on the order of the pods', () => {
   const pods = [pod({ ip: '10.0.0.2', ready: true }), pod({ ip: '10.0.0.1', ready: true })];
   const made = planned(pods);
   assert.equal(planEndpoints(http, [...pods].reverse(), made).kind, 'none');

@@ -20,7 +20,7 @@ const plan = (each: ServiceCidr, others: ServiceCidr[], addresses: string[], now
   planServiceCidr(each, [each, ...others], addresses, { nowMs, graceMs: 10_000 });
 
 describe('ranges of service addresses', () => {
-  it('a range of service addresses gets a finalizer, becomes ready, and is not changed any more', () => {
+  it('a range of service addresses gets a finalizer, then the condition Ready, and no further update', () => {
     const first = plan(range('a', ['10.0.0.0/24'], { finalizers: ['a'] }), [], []);
     assert.ok(first.action === 'update');
     assert.deepEqual(first.object.metadata?.finalizers, ['a', FINALIZER]);
@@ -38,7 +38,7 @@ describe('ranges of service addresses', () => {
     assert.deepEqual(plan(second.object, [], []), { action: 'keep' });
   });
 
-  it('a range of service addresses stays while an address would be in no range, and reports the reason', () => {
+  it('a range of service addresses stays while an allocated address is in no other range, and reports the reason', () => {
     const each = range('a', ['10.0.0.0/24', '2001:db8::/112'], going, 'True');
     const within = range('in', ['10.0.0.0/25'], {}, 'True');
     for (const [addresses, others] of [

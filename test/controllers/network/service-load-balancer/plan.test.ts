@@ -72,7 +72,7 @@ test('assigns each pool address to one service and keeps it when a younger servi
   assert.equal(plan([service('any', { has: ['10.0.7.3'] })], { ranges })['any'], '10.0.0.1');
 });
 
-test('accepts a pool without one of two families if the service prefers both', () => {
+test('assigns addresses of one family to a PreferDualStack service if the pool has only this family', () => {
   const both = (ipFamilyPolicy: string): Wanted => ({
     spec: { ipFamilies: ['IPv4', 'IPv6'], ipFamilyPolicy } as ServiceSpec,
   });
@@ -130,7 +130,7 @@ test('shares node addresses between services by port without a pool', () => {
   assert.match(plan([local], { nodes })['s'] ?? '', /no ready node has an endpoint/);
 });
 
-test('publishes no node address for ports of hosts, and ignores false reports', () => {
+test('publishes no node address for ports that hosts reserve, and ignores excessive reports of a node', () => {
   const nodes = [node('a', '10.0.0.1')];
   for (const given of [{ port: 22 }, { port: 4789, protocol: 'UDP' }, { port: 111 }, { port: 873 }])
     assert.match(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'] ?? '', /belongs to the hosts/);
@@ -144,7 +144,7 @@ test('publishes no node address for ports of hosts, and ignores false reports', 
   assert.equal(plan([service('s')], { nodes: [liar] })['s'], 'port TCP/80 is in use by the node');
 });
 
-test('does not publish addresses that a node merely reports', () => {
+test('does not publish addresses that only the node reports', () => {
   const liar = (type: string, address: string, annotations = {}): Node => ({
     metadata: { name: 'liar', creationTimestamp: '2026-02-01T00:00:00Z', annotations },
     status: { addresses: [{ type, address }], conditions: [{ type: 'Ready', status: 'True' }] },

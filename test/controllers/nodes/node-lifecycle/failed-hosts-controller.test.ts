@@ -24,7 +24,7 @@ after(() => plane.stop());
 const ring = (...states: RingMemberState['state'][]): RingMemberState[] =>
   states.map((state, index) => ({ name: `h${index}`, state }));
 
-test('accepts a new death only if this host can reach other hosts, or has only one other', () => {
+test('accepts the report of a failed host only while another host is reachable, or in a cluster of two hosts', () => {
   const all = ring('alive', 'alive', 'suspect');
   assert.deepEqual(newlyFailed(all, ring('alive', 'alive', 'dead')), ['h2']);
   assert.deepEqual(newlyFailed(all, ring('alive', 'dead', 'dead')), []);

@@ -15,7 +15,7 @@ const pod = {
 } as Pod;
 const template = { metadata: { name: 'boards', namespace: 'default' }, spec: { spec: { devices: {} } } };
 
-test('creates one claim for a pod although the informer shows neither the claim nor the status', async () => {
+test('creates one claim for a pod even if the informer has not received the claim and the pod status yet', async () => {
   const made: ResourceClaim[] = [];
   const handlers = new Map<unknown, ChangeHandler<ResourceClaim>>();
   const informerOf = (get: (key: string) => unknown) => ({ get, list: () => [] });

@@ -151,7 +151,7 @@ test('records an iSCSI disk for one node at a time', async () => {
   await is(unique, 'n2');
 });
 
-test('shares an inline iSCSI disk only between readers', async () => {
+test('attaches an inline iSCSI disk to several nodes only for read-only pods', async () => {
   const disk = { ...iscsi, lun: 2 };
   const shared = { ...iscsi, lun: 3, readOnly: true };
   await newPod('writer-1', 'n1', { iscsi: disk });
@@ -223,7 +223,7 @@ test('keeps the last used volumes of a deleted Node for six minutes', async () =
   );
 });
 
-test('keeps attached volumes under another leader', async () => {
+test('a new leader keeps volumes that an earlier leader has attached', async () => {
   const disk = { ...iscsi, lun: 5 };
   const unique = uniqueIscsiName(disk);
   await newVolume('led', { iscsi: disk });

@@ -38,7 +38,7 @@ function snapshot(
 }
 const plan = (...args: Parameters<typeof snapshot>) => planDaemonPods(snapshot(...args), context);
 
-test('creates a pod on every eligible node and deletes pods that may not stay', () => {
+test('creates a pod on every eligible node and deletes pods from nodes that became ineligible', () => {
   assert.deepEqual(plan([on('a')]).create, ['b']);
   const expelled = { name: 'b', shouldRun: false, shouldContinue: false };
   const tolerated = { name: 'b', shouldRun: false, shouldContinue: true };
@@ -53,7 +53,7 @@ test('waits for a terminating pod before it creates the next one', () => {
   assert.deepEqual(plan([on('a'), on('b', 'new', { deleting: true })]).create, []);
 });
 
-test('keeps the older of two pods on a node', () => {
+test('deletes the newer of two pods on a node', () => {
   const old = on('a', 'new', { createdMs: NOW - 9_000 });
   const young = on('a', 'new', { createdMs: NOW - 1_000 });
   assert.deepEqual(plan([young, old, on('b')]).delete, [young]);
@@ -188,7 +188,7 @@ test("stores revision data with the same bytes as Go's patch of the template", (
   );
 });
 
-test('creates a revision for a new template, renumbers a reused one, and deletes surplus ones', () => {
+test('creates a revision for a new template, renumbers a reused revision, and deletes surplus revisions', () => {
   const asStored = (revision: ControllerRevision | undefined): ControllerRevision => {
     assert.ok(revision);
     return { ...revision, metadata: { ...revision.metadata, uid: nextUid() } };
@@ -211,7 +211,7 @@ test('creates a revision for a new template, renumbers a reused one, and deletes
   assert.deepEqual(planHistory(image('v2', 0), [first, second], [running]).delete, []);
 });
 
-test('replaces a finished pod that a finalizer keeps', () => {
+test('creates a pod beside a finished pod that a finalizer retains', () => {
   for (const phase of ['Succeeded', 'Failed'])
     assert.deepEqual(plan([on('a'), on('b', 'new', { phase, deleting: true })]).create, ['b']);
 });

@@ -238,7 +238,7 @@ test('Recreate waits for terminating pods after their set reports zero', () => {
   assert.notEqual(planDeployment({ ...snapshot, podsBySet: new Map() }, context).create, undefined);
 });
 
-test('gives the set of a reused template the newest revision and keeps the history', () => {
+test('gives the replica set of a reused template the newest revision and keeps the history', () => {
   const world = new World(deployment(2), 3);
   world.settle();
   world.setImage('v2');
@@ -294,7 +294,7 @@ test('scales a paused deployment without a roll-out and reports it', () => {
   assert.notEqual(world.setOf('v2'), undefined);
 });
 
-test('reports a stuck roll-out after its deadline, and recovers', () => {
+test('reports a roll-out that exceeds its progress deadline, and clears the report after progress', () => {
   const world = new World(deployment(2, { progressDeadlineSeconds: 60 }), 3);
   world.settle();
   world.setImage('broken');

@@ -136,7 +136,7 @@ describe('disruption controller', () => {
     await says('db', { ...three, currentHealthy: 1 }, INSUFFICIENT);
   });
 
-  it('reads the scale of other kinds, and allows no eviction when there is none', async () => {
+  it('reads the scale subresource of custom workloads, and allows no eviction without a scale', async () => {
     await plane.admin.request('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
       metadata: { name: 'herds.example.com' },
       spec: {

@@ -33,7 +33,7 @@ const budgetOf = (
 const scale = (uid: string, replicas: number): [string, ControllerScale] => [uid, { uid, replicas }];
 
 describe('disruption budgets', () => {
-  it('disruption budgets allow as many evictions as the definition, for random pods', () => {
+  it('disruption budgets allow as many evictions as a reference implementation, for random pods', () => {
     const random = seeded(7);
     const below = (limit: number): number => Math.floor(random() * limit);
     const seen = new Set<number | undefined>();

@@ -112,7 +112,7 @@ test('scales a deployment by its pods’ memory', async () => {
   assert.equal(event?.source?.component, 'horizontal-pod-autoscaler');
 });
 
-test('scales a stateful set by an external metric, and sets conditions without metrics or target', async () => {
+test('scales a stateful set by an external metric, and reports missing metrics or a missing target in conditions', async () => {
   await plane.of(depths).create({
     apiVersion: 'external.metrics.k8s.io/v1beta1',
     kind: 'Depth',

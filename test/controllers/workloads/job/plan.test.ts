@@ -50,7 +50,7 @@ test('limits completions to parallelism and counts each pod after its finalizer 
   assert.deepEqual(world.events, ['Completed']);
 });
 
-test('ends a work queue after the first success and the last pod', () => {
+test('a work-queue job succeeds when one pod has succeeded and all pods have terminated', () => {
   const world = new World({ parallelism: 3 });
   delete world.job.spec?.completions;
   world.settle();
@@ -323,7 +323,7 @@ test('expires a finished job after its TTL', () => {
   assert.equal(expiresInMs(job({}, done), NOW), undefined);
 });
 
-test('counts every end once in random simulations with lost writes, and keeps the limits', () => {
+test('counts each finished pod once in random simulations with lost writes, and respects the limits', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const pick = (count: number): number => Math.floor(random() * count);

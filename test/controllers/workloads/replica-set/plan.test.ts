@@ -28,7 +28,7 @@ function snapshot(replicas: number, candidates: readonly Pod[], more: Partial<Re
   };
 }
 
-test('a replica set creates missing pods and deletes surplus pods, but not while earlier writes are unconfirmed or it is being deleted', () => {
+test('creates missing pods and deletes surplus pods, except while writes are unconfirmed or the set is being deleted', () => {
   const mine = [pod({ owner: 'owner' }), pod({ owner: 'owner' })];
   assert.equal(planReplicas(snapshot(5, mine), context).create, 3);
   assert.equal(planReplicas(snapshot(1, mine), context).delete.length, 1);

@@ -255,7 +255,7 @@ test('creates revisions, reuses them after an undo, and limits their number', ()
 });
 
 /** Simulation that executes plans; pods randomly become ready or fail. */
-test('keeps all limits in random simulations and converges once no pod fails any more', () => {
+test('respects all limits in random simulations, and converges once no pod fails any more', () => {
   for (let seed = 1; seed <= 400; seed++) {
     const random = seeded(seed);
     const pick = (count: number): number => Math.floor(random() * count);

@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-test('the next process can read written content, but no process without the key', async () => {
+test('written content is readable for the next process with the key, and for no process without the key', async () => {
   assert.equal(await files.read('pods'), undefined);
   assert.equal(await files.write('pods', Buffer.from(SECRET)), true);
   assert.equal(text(await open().read('pods')), SECRET);
@@ -42,7 +42,7 @@ test('the next process can read written content, but no process without the key'
   await assert.rejects(open().read('pods'), /state\/pods: its key .*keys\/state\.key is missing/);
 });
 
-test('a sealed file with unchanged content is not written', async () => {
+test('a sealed file is not rewritten if its content is unchanged', async () => {
   await files.write('pods', Buffer.from('one'));
   const before = await stat(join(root, 'state/pods'));
   assert.equal(await files.write('pods', Buffer.from('one')), false);
@@ -77,7 +77,7 @@ test('rejects every changed byte, a truncated file, another name, another node a
   await assert.rejects(open().read('pods'), /damaged, or of another host/);
 });
 
-test('files that are first written at the same time share one key', async () => {
+test('files that are written for the first time at the same time share one key', async () => {
   const names = ['pods', 'tokens', 'services', 'node'];
   await Promise.all(names.map((name) => files.write(name, Buffer.from(name))));
   for (const name of names) assert.equal(text(await open().read(name)), name);

@@ -94,7 +94,7 @@ test('prints lists of kube-system and the namespace of the context as JSON', asy
   assert.doesNotMatch(stdout, /managedFields/);
 });
 
-test('cluster-info dump writes files, and replaces those of an earlier dump', async () => {
+test('cluster-info dump writes files, and replaces files of an earlier dump', async () => {
   const state = join(directory, 'state');
   for (let times = 0; times < 2; times += 1) {
     const { code, stdout } = await dump('-A', `--output-directory=${state}`, '-o', 'yaml');

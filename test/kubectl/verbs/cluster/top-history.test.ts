@@ -131,7 +131,7 @@ describe('top --history', () => {
     }
   });
 
-  it('searches a pod, which may have been deleted, on all nodes', async () => {
+  it('searches all nodes for the history of a pod, which may have been deleted', async () => {
     const answer = (path: string) => ({
       kind: 'UsageHistory',
       series: path.includes('edge-2')
@@ -161,7 +161,7 @@ describe('top --history', () => {
     assert.match(stderr, /node edge-2: the node does not exist, or keeps no history/);
   });
 
-  it('passes the error of the kubelet on, and continues with other nodes after other errors', async () => {
+  it('reports the error of one kubelet, and continues with other nodes', async () => {
     const rejected = await run(
       ['top', '--history', '10x'],
       cluster(() => {
@@ -198,7 +198,7 @@ describe('top --history', () => {
     }
   });
 
-  it('prints no control characters of a hostile server, and ignores other forms', async () => {
+  it('prints no control characters of a hostile server, and ignores responses of another form', async () => {
     const hostile = {
       series: [
         {

@@ -69,7 +69,7 @@ async function debug(...args: string[]): Promise<Outcome> {
   return runClient([...connection, 'debug', ...args, '--image=d:1', '--attach', '--quiet']);
 }
 
-test('waits for the container and prints the log of one that has ended, for each pod', async () => {
+test('waits for the debug container of each pod, and prints the log of a container that has terminated', async () => {
   stateAt = (_, reads) => (reads < 2 ? { waiting: { reason: 'Pulling' } } : { terminated: { exitCode: 0 } });
   const { code, stdout, stderr } = await debug('one', 'two');
   assert.deepEqual([code, stdout, stderr], [0, 'log of one\nlog of two\n', '']);

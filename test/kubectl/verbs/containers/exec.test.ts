@@ -8,7 +8,7 @@ import { REMOTE_CHANNEL } from '../../../../src/client/remote-command.ts';
 import type { Session } from '../../../../src/kubectl/session.ts';
 import { connectTerminal } from '../../../../src/kubectl/verbs/containers/exec.ts';
 
-test('exec passes on the bytes of stdout and stderr, also if a message ends within a character', async () => {
+test('exec preserves the bytes of stdout and stderr, also if a message ends within a character', async () => {
   const sent = Buffer.concat([Buffer.from('ошибка: файл не найден\n'), Buffer.of(0xff, 0x00)]);
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => 'v5.channel.k8s.io' });
   server.on('connection', (socket) => {

@@ -114,7 +114,7 @@ async function raw(port: number, text: string): Promise<string> {
   return answer.split('\r\n')[0] ?? '';
 }
 
-test('passes method, path, query, body and answer on, with the token of the client', async () => {
+test('kubectl proxy forwards method, path, query, body and response, with the token of the client', async () => {
   const { code, stdout } = await proxied([], async (call) => {
     const answer = await call('/api/v1/pods?limit=1', { method: 'POST', headers: { 'x-of': 'client' } }, 'text');
     assert.deepEqual([answer.code, answer.body, answer.headers['x-from']], [201, 'answered', 'server']);
@@ -129,7 +129,7 @@ test('passes method, path, query, body and answer on, with the token of the clie
   assert.equal(seen[0]?.headers.host, `127.0.0.1:${(server.address() as AddressInfo).port}`);
 });
 
-test('answers only to names of the local host, so that no web page reaches it by its own name', async () => {
+test('kubectl proxy accepts only host names of the local host, so that a web page cannot use DNS rebinding', async () => {
   await proxied([], async (call, port) => {
     const accepted = ['localhost', `localhost:${port}`, `127.0.0.1:${port}`, '[::1]', `[::1]:${port}`];
     for (const host of accepted) assert.equal((await call('/api', { headers: { host } })).code, 201, host);
@@ -177,7 +177,7 @@ test('refuses exec and attach of pods in every spelling', async () => {
   });
 });
 
-test('redirects a path that is not in its short form, as the proxy of kubectl does', async () => {
+test('redirects a path with redundant segments to its short form, as kubectl proxy does', async () => {
   await proxied([], async (call) => {
     const answer = await call('/api//v1/./pods/../nodes/?limit=1');
     assert.deepEqual([answer.code, answer.headers.location], [307, '/api/v1/nodes/?limit=1']);
@@ -189,7 +189,7 @@ test('redirects a path that is not in its short form, as the proxy of kubectl do
   assert.equal(seen[0]?.call, 'GET /api/v1/namespaces/a/services/b/proxy/http%3A%2F%2Fc');
 });
 
-test('filters paths behind the prefix of the API', async () => {
+test('applies the path filter after removal of --api-prefix', async () => {
   await proxied(['--api-prefix=/custom/'], async (call) => {
     assert.equal((await call('/custom/api/v1')).code, 201);
     assert.equal((await call(`/custom${POD}/exec`)).code, 403);
@@ -206,7 +206,7 @@ test('filters paths behind the prefix of the API', async () => {
   });
 });
 
-test('takes the patterns of the flags in the syntax of Go', async () => {
+test("accepts patterns of filter flags in Go's regular expression syntax", async () => {
   await proxied(['--accept-hosts=^*$'], async (call) => {
     assert.equal((await call('/api', { headers: { host: 'any.example' } })).code, 201);
   });
@@ -235,7 +235,7 @@ test('kubectl proxy accepts all requests with --disable-filter, and warns', asyn
   assert.equal(stderr, 'Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious\n');
 });
 
-test('proxy forwards WebSocket upgrades with its own credentials', async () => {
+test('kubectl proxy forwards WebSocket upgrades with its own credentials', async () => {
   await proxied([], async (_, port) => {
     const upgrade = 'Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
     assert.equal(await raw(port, `GET ${POD}/portforward HTTP/1.1\r\n${upgrade}`), 'HTTP/1.1 101 Switching Protocols');
@@ -244,7 +244,7 @@ test('proxy forwards WebSocket upgrades with its own credentials', async () => {
   });
 });
 
-test('keeps a chunked body inside its request, so that it hides no second one from the filter', async () => {
+test('a chunked body cannot hide a second request from the path filter', async () => {
   const hidden = `GET ${POD}/exec HTTP/1.1\r\nHost: localhost\r\n\r\n`;
   const methods = ['GET', 'DELETE', 'OPTIONS', 'PATCH'];
   await proxied([], async (call) => {
@@ -259,7 +259,7 @@ test('keeps a chunked body inside its request, so that it hides no second one fr
   );
 });
 
-test('declares no body in an upgrade, so that a refused one swallows no later request', async () => {
+test('forwards an upgrade without a body, so that a refused upgrade cannot consume the next request', async () => {
   await proxied([], async (call, port) => {
     const upgrade = 'Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
     for (const framing of ['Content-Length: 500', 'Transfer-Encoding: chunked'])
@@ -279,7 +279,7 @@ test('puts the path of the server before each path with --append-server-path', a
   );
 });
 
-test('serves files of --www and none outside of it', async () => {
+test('serves files below the directory of --www only', async () => {
   const www = join(directory, 'www');
   await mkdir(join(www, 'sub'), { recursive: true });
   await writeFile(join(www, 'page.html'), '<p>');
@@ -310,7 +310,7 @@ test('serves files of --www and none outside of it', async () => {
   });
 });
 
-test('listens on a socket that only its user can open, and takes the place of a stale one', async () => {
+test('listens on a socket that only its user can open, and replaces a stale socket', async () => {
   const path = join(directory, 'socket');
   const stale = createTcpServer().listen(path);
   await once(stale, 'listening');
@@ -333,7 +333,7 @@ test('listens on a socket that only its user can open, and takes the place of a 
   assert.equal((await stat(join(directory, 'file'))).size, 4);
 });
 
-test('kubectl proxy names the flag that is invalid', async () => {
+test('kubectl proxy names the invalid flag', async () => {
   const never = (): Promise<void> => assert.fail('it must not start');
   const both = await proxied([`--unix-socket=${directory}/x`, '--port=1'], never);
   assert.match(both.stderr, /cannot set --unix-socket and --port at the same time/);

@@ -66,8 +66,8 @@ describe('cgroup names', () => {
   });
 });
 
-describe('amounts for the kernel', () => {
-  it("amounts for the kernel match upstream's arithmetic", () => {
+describe('cgroup values', () => {
+  it("cgroup values match upstream's arithmetic", () => {
     assert.deepEqual([0, 1, 2, 100, 1000, 10_000_000].map(sharesOfMilli), [2, 2, 2, 102, 1024, 262_144]);
     assert.deepEqual(
       [0, 1, 5, 10, 250].map((milli) => quotaOfMilli(milli)),
@@ -76,7 +76,7 @@ describe('amounts for the kernel', () => {
     assert.deepEqual([0, 2, 1024, 262_144].map(weightOfShares), [0, 1, 39, 10_000]);
   });
 
-  it('amounts for the kernel add sidecars to the containers and to later init containers', () => {
+  it('cgroup values add sidecars to the containers and to later init containers', () => {
     const spec: Pod = {
       spec: {
         containers: [container({ cpu: '100m' })],
@@ -91,7 +91,7 @@ describe('amounts for the kernel', () => {
     assert.equal(podAmount(spec, 'requests', 'cpu'), 255);
   });
 
-  it('amounts for the kernel set the OOM score by QoS class', () => {
+  it('cgroup values set the OOM score by QoS class', () => {
     const GiB = 2 ** 30;
     const guaranteed = container({ cpu: '1', memory: '1Gi' }, { cpu: '1', memory: '1Gi' });
     assert.equal(oomScoreAdjOf(pod(guaranteed), guaranteed, 4 * GiB), -997);
@@ -109,8 +109,8 @@ describe('amounts for the kernel', () => {
   });
 });
 
-describe('the tree', () => {
-  it('the tree has parents before children, and limits only if all containers have them', () => {
+describe('cgroup tree', () => {
+  it('the cgroup tree has parents before children, and sets pod limits only if all containers have limits', () => {
     const tree = desiredTree(
       [pod(container({ cpu: '250m' }, { memory: '64Mi' }), container({}, { cpu: '1' }))],
       OPTIONS,
@@ -151,7 +151,7 @@ describe('the tree', () => {
     assert.equal(podNode(etcd, OPTIONS).limits.memoryMinBytes, undefined);
   });
 
-  it('the tree is converted to ordered writes on a hybrid host', () => {
+  it('the cgroup tree is converted to ordered writes on a hybrid host', () => {
     const hierarchies = [
       { mount: '/cg/cpu', version: 'v1', controllers: ['cpu', 'cpuacct'] },
       { mount: '/cg/cpuset', version: 'v1', controllers: ['cpuset'] },
@@ -182,7 +182,7 @@ describe('the tree', () => {
     );
   });
 
-  it('the tree is converted to v2 files, with controllers enabled in every ancestor first', () => {
+  it('the cgroup tree is converted to v2 files, with controllers enabled in every ancestor first', () => {
     const operations = planWrites(
       [{ mount: '/cg', version: 'v2', controllers: ['cpu', 'memory', 'pids', 'misc'] }],
       'systemd',

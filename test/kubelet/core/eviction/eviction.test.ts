@@ -32,7 +32,7 @@ const seen = (of: Partial<Record<Signal, readonly [available: number, capacity: 
     Object.entries(of).map(([signal, [available, capacity]]) => [signal as Signal, { available, capacity }] as const),
   );
 
-describe('thresholds', () => {
+describe('eviction thresholds', () => {
   test("eviction thresholds default to upstream's, which are replaced as a whole", () => {
     assert.deepEqual(
       parseThresholds({}).map(({ signal, value }) => [signal, value]),
@@ -49,7 +49,7 @@ describe('thresholds', () => {
     assert.equal(parseThresholds({ hard: {} }).length, 0);
   });
 
-  test('a node is calm only if its measurements exceed the thresholds by a margin', () => {
+  test('a node is not under pressure only if its measurements exceed the thresholds by a margin', () => {
     const memory = settings({ hard: { 'memory.available': '100Mi' } });
     const disk = settings({ hard: { 'nodefs.available': '10%' } });
     const of = (signal: Signal, available: number) => seen({ [signal]: [available * MI, 1000 * MI] });
@@ -60,7 +60,7 @@ describe('thresholds', () => {
     assert.ok(!isWellAboveThresholds(disk, new Map()));
   });
 
-  test('thresholds have a grace period if soft, and may have a minimum reclaim', () => {
+  test('eviction thresholds have a grace period if soft, and may have a minimum reclaim', () => {
     const [hard, soft] = parseThresholds({
       hard: { 'memory.available': '100Mi' },
       soft: { 'memory.available': '300Mi' },
@@ -81,11 +81,11 @@ describe('thresholds', () => {
     [{ minimumReclaim: { constructor: '1' } }, /^eviction-minimum-reclaim: unsupported/],
     [{ softGracePeriods: { x: 1 } }, /^eviction-soft-grace-period: unsupported/],
   ] as const)
-    test(`thresholds reject ${JSON.stringify(args)}`, () => {
+    test(`eviction thresholds reject ${JSON.stringify(args)}`, () => {
       assert.throws(() => parseThresholds(args), { name: 'RangeError', message: wanted });
     });
 
-  test('thresholds are disabled with 0% and 100%', () => {
+  test('eviction thresholds are disabled with 0% and 100%', () => {
     assert.deepEqual(parseThresholds({ hard: { 'nodefs.available': '0%', 'imagefs.available': '100%' } }), []);
   });
 });
@@ -190,8 +190,8 @@ describe('ranking', () => {
   });
 });
 
-describe('texts', () => {
-  test('texts name the resource, the threshold and the containers above their requests', () => {
+describe('eviction messages', () => {
+  test('eviction messages name the resource, the threshold and the containers above their requests', () => {
     const [threshold] = parseThresholds({ hard: { 'memory.available': '100Mi' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -204,7 +204,7 @@ describe('texts', () => {
     );
   });
 
-  test('texts convert percentages to quantities', () => {
+  test('eviction messages convert percentages to quantities', () => {
     const [threshold] = parseThresholds({ hard: { 'nodefs.inodesFree': '5%' } });
     assert.ok(threshold !== undefined);
     assert.equal(
@@ -213,7 +213,7 @@ describe('texts', () => {
     );
   });
 
-  test('texts name the conditions of a rejected pod', () => {
+  test('eviction messages name the conditions of a rejected pod', () => {
     assert.equal(
       refusalMessage(['DiskPressure', 'MemoryPressure']),
       'The node had condition: [DiskPressure MemoryPressure]. ',
@@ -233,7 +233,7 @@ describe('admission', () => {
     [{ ...pod, bestEffort: true, toleratesMemoryPressure: true }, ['MemoryPressure'], true],
     [{ ...pod, toleratesMemoryPressure: true }, ['DiskPressure', 'MemoryPressure'], false],
   ] as const)
-    test(`${JSON.stringify(arrival)} under [${pressures.join(' ')}]: ${may}`, () => {
+    test(`admission of ${JSON.stringify(arrival)} under [${pressures.join(' ')}]: ${may}`, () => {
       assert.equal(mayStart(arrival, pressures), may);
     });
 });

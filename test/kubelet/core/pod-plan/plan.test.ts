@@ -95,7 +95,7 @@ describe('start', () => {
 });
 
 describe('restart', () => {
-  it('restart is immediate once, then backs off up to five minutes, and resets after ten minutes without a failure', () => {
+  it('the first restart is immediate, later restarts back off up to five minutes, and ten minutes without a failure reset it', () => {
     const w = world({});
     w.settle();
     const waits: number[] = [];
@@ -192,7 +192,7 @@ describe('restart', () => {
     assert.equal(w.history.at(-1), 'start main#1');
   });
 
-  it('restart does not start again with restartPolicy Never', () => {
+  it('a pod with restartPolicy Never fails when its sandbox is lost', () => {
     const w = world({ restartPolicy: 'Never' });
     w.settle();
     w.loseSandbox();
@@ -213,7 +213,7 @@ describe('termination', () => {
     assert.equal(w.status.phase, 'Failed');
   });
 
-  it('lets a job with sidecars succeed', () => {
+  it('a job with sidecars succeeds when its main containers have succeeded', () => {
     const w = world({ restartPolicy: 'OnFailure', initContainers: [sidecar('helper')] });
     w.settle();
     w.exit('main', 0);
@@ -276,7 +276,7 @@ describe('readiness', () => {
   });
 });
 
-describe('a random history', () => {
+describe('random event histories', () => {
   /** Small seeded generator (mulberry32). */
   const randomOf = (seed: number) => () => {
     seed = (seed + 0x6d2b79f5) | 0;
@@ -285,7 +285,7 @@ describe('a random history', () => {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 
-  it('a random history converges, never runs a container twice, keeps the init order and terminates on request', () => {
+  it('a pod converges in a random history, runs no container twice, keeps the init order and terminates on request', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = randomOf(seed);
       const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
@@ -354,7 +354,7 @@ describe('a runtime that has lost its records', () => {
     assert.equal(w.status.phase, 'Failed');
   });
 
-  it('restarts a failed container and not a completed one', () => {
+  it('restarts a failed container and not a completed container with restartPolicy OnFailure', () => {
     const w = world({ restartPolicy: 'OnFailure', containers: [app('done'), app('main')] });
     w.settle();
     w.exit('done', 0);

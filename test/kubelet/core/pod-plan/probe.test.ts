@@ -23,12 +23,12 @@ describe('probes', () => {
     assert.equal(play('readiness', '+--+---+'), '++++++-+');
     assert.equal(play('readiness', '++-++', { success: 2, failure: 1 }), '-+--+');
   });
-  it('probes keep a failed verdict until the container is replaced', () => {
+  it('a failed probe result stays until the container is replaced', () => {
     assert.equal(play('liveness', '---+++'), '++----');
     assert.equal(play('startup', '--+', { failure: 5 }), '??+');
     assert.equal(play('startup', '---++'), '??---');
   });
-  it('probes limit the timeout to the longest timer delay, because a longer timer fires at once', () => {
+  it('probe timeouts are limited to the longest timer delay', () => {
     assert.equal(probeTiming({ timeoutSeconds: 2_147_483_647 }).timeoutMs, 2_147_483_647);
   });
   it("probes have upstream's defaults", () => {

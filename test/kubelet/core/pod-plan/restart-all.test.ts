@@ -80,7 +80,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.status.phase, 'Failed');
   });
 
-  it('triggers one restart even if a stopped container exits with such a code as well', () => {
+  it('triggers one restart even if a stopped container also exits with a restarting exit code', () => {
     const world = started({
       restartPolicyRules: [{ action: 'RestartAllContainers', exitCodes: { operator: 'NotIn', values: [0] } }],
     });

@@ -26,7 +26,7 @@ describe('metrics of components', () => {
     assert.equal(readStoreCounters('other 1'), undefined);
   });
 
-  it('metrics of components become rates, also after a reset, and nothing without both readings', () => {
+  it('metrics of components become rates, also after a counter reset, and are absent without two readings', () => {
     const before = { api: { requests: 100, errors: 5 }, store: { flushes: 10, flushSeconds: 1 } };
     const after = { api: { requests: 160, errors: 5 }, store: { flushes: 40, flushSeconds: 1.3 } };
     const { storeLatency = 0, ...rates } = componentRates(before, after, 60_000);

@@ -88,7 +88,7 @@ describe('downsampling', () => {
   }
   const memory = METRICS.pod.findIndex(({ name }) => name === 'memory');
 
-  it('downsampling returns the mean and the maximum of all samples of each step, as plain arrays do', () => {
+  it('downsampling returns the mean and the maximum of all samples of each step, like a reference implementation', () => {
     const start = NOW - 5 * 3_600_000;
     const value = (timeMs: number): number | undefined => {
       const at = (timeMs - start) / STEP;
@@ -155,7 +155,7 @@ describe('downsampling', () => {
     assert.ok((max[3] ?? 0) < 0.6);
   });
 
-  it('limits the size of a response, whatever range and number of points are requested', () => {
+  it('limits the size of a response for any requested range and number of points', () => {
     const history = new UsageHistory();
     history.advance(NOW);
     for (let at = 0; at < 300; at++)

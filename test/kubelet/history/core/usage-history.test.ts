@@ -53,7 +53,7 @@ function assertClose(actual: readonly number[], expected: readonly number[], tol
   });
 }
 
-describe('usage history against plain arrays', () => {
+describe('comparison of the usage history with a reference implementation', () => {
   for (const seed of [1, 2, 3, 4, 5, 6]) {
     it(`usage history keeps averages, peaks and gaps of random samples (seed ${seed})`, () => {
       const random = numbers(seed);
@@ -250,7 +250,7 @@ describe('memory of the usage history', () => {
     assert.ok(history.find(pod('job-9998')));
   });
 
-  it('usage history refuses further series, without a change to others, if all series are live', () => {
+  it('usage history refuses further series if all series are live, and keeps the existing series', () => {
     const history = new UsageHistory({ maxSeries: 3 });
     const list = values('pod', () => 5);
     history.advance(START);

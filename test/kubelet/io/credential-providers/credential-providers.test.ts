@@ -16,7 +16,7 @@ test('credential providers match image patterns as upstream documents them', () 
   assert.ok(matchesImage('docker.io', image('busybox')));
 });
 
-test("caches a plug-in's response for its lifetime, and returns no credentials if the plug-in fails", async () => {
+test("caches a plug-in's response for its lifetime, and returns no credentials after a plug-in failure", async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-credentials-'));
   try {
     const response = {

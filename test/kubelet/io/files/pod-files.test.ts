@@ -20,7 +20,7 @@ const records: MountRecord[] = [
   { ...common, kind: 'nfs', volume: 'nfs' },
 ];
 
-test('records of volumes of drivers and targets are flushed with their directories', async () => {
+test('mount records of CSI drivers and iSCSI targets are flushed to disk with their directories', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-records-'));
   const handle = await open(root);
   const sync = mock.method(Object.getPrototypeOf(handle), 'sync');

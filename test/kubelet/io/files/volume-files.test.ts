@@ -23,7 +23,7 @@ const payload = (files: Record<string, string>): Payload =>
   new Map(Object.entries(files).map(([path, text]) => [path, { bytes: Buffer.from(text), mode: 0o640 }]));
 
 describe('projected files', () => {
-  it('projected files change atomically, and only if they differ', async () => {
+  it('projected files are replaced atomically, and only if their content differs', async () => {
     const volume = join(directory, 'volume');
     await mkdir(volume);
     assert.equal(await writeAtomically(volume, payload({ a: '1', 'd/b': '2' }), { nowMs: 0 }), true);

@@ -13,7 +13,7 @@ describe('files of the usage history', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('files of the usage history are listed, read, replaced and removed; others are left alone', async () => {
+  it('files of the usage history are listed, read, replaced and removed; other files stay unchanged', async () => {
     const below = join(directory, 'a/b');
     const files = createHistoryFiles(below);
     assert.deepEqual(await files.list(), []);
@@ -48,7 +48,7 @@ describe('files of the usage history', () => {
     assert.equal((await files.read('7.history')).length, 200);
   });
 
-  it('files of the usage history are rejected when they are too large, compressed or not, or no files', async () => {
+  it('files of the usage history are rejected if they are directories or too large, compressed or uncompressed', async () => {
     const files = createHistoryFiles(directory);
     await files.replace('8.history', new Uint8Array(5 * 1024 * 1024));
     assert.ok((await stat(join(directory, '8.history'))).size < 100_000, 'a small file with a large content');

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createHostCounters } from '../../../../src/kubelet/io/history/index.ts';
 
-describe('counters of a host', () => {
+describe('host counters', () => {
   let root = '';
   const put = async (path: string, text: string): Promise<void> => {
     await mkdir(dirname(join(root, path)), { recursive: true });
@@ -16,7 +16,7 @@ describe('counters of a host', () => {
   });
   after(() => rm(root, { recursive: true, force: true }));
 
-  it('counters of a host are undefined for what the host does not report', async () => {
+  it('host counters that the host does not report are undefined', async () => {
     const counters = await createHostCounters({ root, monotonicMs: () => 0 })();
     assert.deepEqual(counters, {
       network: { receivedBytes: 0, sentBytes: 0 },
@@ -27,7 +27,7 @@ describe('counters of a host', () => {
     });
   });
 
-  it('counters of a host contain disks, flash, interfaces, pods, pressure, temperature and throttling', async () => {
+  it('host counters contain disks, flash, interfaces, pods, pressure, temperature and throttling', async () => {
     await put('sys/block/mmcblk0/queue/rotational', '0');
     await put('sys/block/sda/queue/rotational', '1');
     await put('sys/block/dm-0/queue/rotational', '1');

@@ -6,10 +6,10 @@ import { describe, it } from 'node:test';
 import { parseOsRelease } from '../../../../src/kubelet/io/host-facts/facts.ts';
 import { createFileWatch, createHostFacts } from '../../../../src/kubelet/io/host-facts/index.ts';
 
-describe('facts of the host', () => {
+describe('host facts', () => {
   const facts = createHostFacts({ root: '/', nowMs: () => 42 });
 
-  it("facts of the host match the kernel's values", async () => {
+  it("host facts match the kernel's values", async () => {
     const info = await facts.info();
     assert.equal(info.memoryBytes, totalmem());
     assert.equal(info.cpus, cpus().length);
@@ -24,14 +24,14 @@ describe('facts of the host', () => {
     assert.ok(disk.capacityBytes >= disk.availableBytes && disk.inodes >= disk.inodesFree);
   });
 
-  it('facts of the host parse os-release as documented', () => {
+  it('host facts parse os-release as documented', () => {
     assert.deepEqual(
       { ...parseOsRelease('A="x y"\nB=\'z\'\nC=plain\n# D=no\nPRETTY_NAME="Debian GNU/Linux 12"\n__proto__=x\n') },
       { A: 'x y', B: 'z', C: 'plain', PRETTY_NAME: 'Debian GNU/Linux 12' },
     );
   });
 
-  it('facts of the host return the resolver behind the stub of systemd-resolved', async () => {
+  it('host facts contain the upstream resolver behind the stub of systemd-resolved', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'resolver-'));
     const [own, behindStub] = [join(directory, 'own'), join(directory, 'behind')];
     const facts = createHostFacts({ root: '/', nowMs: Date.now, resolverFiles: { own, behindStub } });
@@ -47,7 +47,7 @@ describe('facts of the host', () => {
     }
   });
 
-  it('a watch calls back once for a burst of events and accepts a missing path', async () => {
+  it('a directory watch calls back once for a burst of events and accepts a missing path', async () => {
     const path = join(tmpdir(), `watch-test-${process.pid}`);
     await writeFile(path, '');
     let calls = 0;

@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('serves files and directories below the log directory, and no links out of it', async () => {
+test('serves files and directories below the log directory, and follows no links out of it', async () => {
   const logs = hostLogs(join(directory, 'log'));
   assert.deepEqual(await logs.names(''), ['latest', 'messages', 'out', 'pods/']);
   assert.equal(await logs.names('messages'), undefined);
@@ -56,7 +56,7 @@ test('rejects a socket and a pipe without a writer, and does not block threads',
   );
 });
 
-test('converts a journal query to arguments of journalctl, with times in its format', () => {
+test('converts a journal query to arguments of journalctl, with times in the format of journalctl', () => {
   const query = {
     units: ['sshd'],
     since: '2026-11-23T10:00:00+01:00',

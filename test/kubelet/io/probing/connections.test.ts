@@ -8,7 +8,7 @@ import { probeNetwork } from '../../../../src/kubelet/io/probing/index.ts';
 import { MAX_PROBE_OUTPUT_BYTES } from '../../../../src/kubelet/probes/port.ts';
 import { createAuthority } from '../../../client/certificates.ts';
 
-test('TCP probes name the refusing address; HTTP probes return redirects and truncated bodies', async () => {
+test('failed TCP probes name the refusing address; HTTP probes return redirects and truncated bodies', async () => {
   const agents: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     agents.push(request.headers['user-agent']);

@@ -136,7 +136,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('applies a setting once per frame, however often it is repeated and however many streams are open', async () => {
+  it('applies a SETTINGS frame with many repeated settings to open streams once', async () => {
     const { socket } = await client('/portForward', SPDY.replace(/X-Stream.*\r\n(?=\r\n)/, ''));
     socket.resume();
     const streams = Array.from({ length: 1000 }, (_, i) => ({ streamtype: 'data', port: '80', requestid: String(i) }));

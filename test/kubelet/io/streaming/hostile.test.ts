@@ -9,7 +9,7 @@ const POD = '/api/v1/namespaces/default/pods/p';
 const FRAMES = ['ffff00000000', '82050102030405', '82ffffffffffffffffff00000000', '88810000000001', '838000000000'];
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'v4.base64.channel.k8s.io', 'SPDY/3.1+portforward.k8s.io'];
 
-describe('hostile clients of streams', { timeout: 60_000 }, () => {
+describe('hostile streaming clients', { timeout: 60_000 }, () => {
   let server: PodServer;
   before(async () => {
     server = await startPodServer();

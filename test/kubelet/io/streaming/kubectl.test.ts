@@ -138,7 +138,7 @@ for (const client of here) {
       assert.ok(server.processes.at(-1)?.sizes.includes('111x33'), String(server.processes.at(-1)?.sizes));
     });
 
-    it('forwards a port for several connections at once, and survives a refused one', async () => {
+    it('forwards a port for several connections at once, also after a refused connection', async () => {
       const closed = createServer();
       await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
       const address = closed.address();

@@ -172,7 +172,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(SPDY_DICTIONARY.length, 1423);
   });
 
-  it('writes header blocks that a standard inflater can read one after another', async () => {
+  it('writes header blocks that a standard zlib inflater can read in sequence', async () => {
     const wrap = createStoredDeflate();
     const inflate = createInflate({ dictionary: SPDY_DICTIONARY, finishFlush: constants.Z_SYNC_FLUSH });
     const blocks = [new Map([['a', 'b']]), new Map<string, string>(), new Map([['long', 'x'.repeat(100_000)]])];
@@ -221,7 +221,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     }
   });
 
-  it('answers pings, and observes windows after the peer has announced them', async () => {
+  it('answers pings, and respects flow-control windows after the peer has announced them', async () => {
     const client = Client.spdy(port, query(['head', '-c', '300000', '/dev/zero'], 'stdout'));
     const settings = Buffer.alloc(12);
     settings.writeUInt32BE(1, 0);
@@ -290,7 +290,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(await processes[1]?.exited, 137);
   });
 
-  describe('rejects an invalid stream or session and continues', () => {
+  describe('invalid streams and sessions', () => {
     const STREAMS = query(['true'], 'stdout');
 
     it('rejects an unsupported streaming protocol', async () => {
@@ -442,7 +442,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       socket.close();
     });
 
-    it('passes terminal sizes on, and ignores invalid sizes', async () => {
+    it('applies terminal sizes, and ignores invalid sizes', async () => {
       processes = [];
       const path = `/exec?${query(['sleep', '5'], 'stdin', 'stdout', 'tty')}`;
       const { socket, closed } = await session(path, ['v5.channel.k8s.io']);
@@ -473,7 +473,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       await assert.rejects(session(path, ['chat']), /400/);
     });
 
-    it('forwards ports in the older form: channel pairs that start with the port', async () => {
+    it('forwards ports in the older protocol with channel pairs that start with the port', async () => {
       const echo = (await import('node:net')).createServer((peer) => peer.pipe(peer));
       await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
       const target = (echo.address() as AddressInfo).port;

@@ -110,7 +110,7 @@ describe('calls to systemd', () => {
     assert.deepEqual(calls, ['StartTransientUnit']);
   });
 
-  it("does not treat the reply as the end of the job, and reports the job's result", async () => {
+  it('treats the end of the job, not the reply, as completion, and reports the result of the job', async () => {
     let ended = false;
     answer = (socket, _, serial) => {
       socket.write(jobReply(serial));
