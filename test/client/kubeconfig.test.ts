@@ -64,33 +64,41 @@ describe('kubeconfig', () => {
   });
 
   const refused: readonly (readonly [string, unknown, RegExp])[] = [
-    ['a document that is no mapping', [], /kubeconfig must be a mapping/],
-    ['another kind', { kind: 'Pod' }, /kind must be Config/],
-    ['no context', { kind: 'Config' }, /current-context is empty/],
+    ['a kubeconfig that is not a mapping', [], /kubeconfig must be a mapping/],
+    ['a document of another kind', { kind: 'Pod' }, /kind must be Config/],
+    ['a missing current-context', { kind: 'Config' }, /current-context is empty/],
     ['an unknown context', { 'current-context': 'x' }, /contexts has no entry named "x"/],
-    ['a prototype name', { 'current-context': '__proto__' }, /contexts has no entry named "__proto__"/],
+    [
+      'a context with the name __proto__',
+      { 'current-context': '__proto__' },
+      /contexts has no entry named "__proto__"/,
+    ],
     [
       'an unknown cluster',
       parse(config.replace('current-context: admin', 'current-context: broken')),
       /clusters has no entry named "missing"/,
     ],
     [
-      'half a key pair',
+      'a client certificate without a key',
       parse(config.replace('user: admin, namespace', 'user: half, namespace')),
       /users\[half\]\.client-key is missing/,
     ],
     [
-      'a plug-in',
+      'an exec plug-in',
       parse(config.replace('user: admin, namespace', 'user: exec, namespace')),
       /users\[exec\]\.exec is not supported/,
     ],
-    ['data that is no PEM', parse(config.replace(base64, 'AAAA')), /certificate-authority-data is not base64 of PEM/],
     [
-      'a broken URL',
+      'authority data that is not PEM',
+      parse(config.replace(base64, 'AAAA')),
+      /certificate-authority-data is not base64 of PEM/,
+    ],
+    [
+      'an invalid server URL',
       parse(config.replace('https://127.0.0.1:8443', 'nowhere')),
       /clusters\[local\]\.server is not a URL/,
     ],
-    ['a list that is none', { 'current-context': 'x', contexts: {} }, /contexts must be a list/],
+    ['contexts that are not a list', { 'current-context': 'x', contexts: {} }, /contexts must be a list/],
   ];
   for (const [what, document, message] of refused) {
     it(`rejects ${what} and names the field`, () => {

@@ -46,7 +46,7 @@ describe('manifests and images', () => {
     ['token revoke abcdef', /^hyperedge: token abcdef does not exist; see hyperedge token list\n$/],
     ['run', /^hyperedge: hyperedge already runs on .+ with pid \d+; stop it first\n$/],
   ] as const)
-    test(`hyperedge ${line}`, async () => {
+    test(`reports the error of hyperedge ${line} in one line`, async () => {
       const ran = await appliance.inside(executable, [...line.split(' '), '--root', appliance.root]);
       assert.equal(ran.code, 1);
       assert.match(ran.stderr, shown);

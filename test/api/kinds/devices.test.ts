@@ -21,21 +21,21 @@ const POLICY = 'spec.devices[0].capacity[memory].requestPolicy';
 
 const CREATE: readonly Case[] = [
   [
-    'a policy of who is not shared',
+    'a request policy requires allowMultipleAllocations',
     'ResourceSlice',
     policy({}, false),
     [`${POLICY}: Forbidden: allowMultipleAllocations must be true`],
   ],
-  ['an empty policy', 'ResourceSlice', policy({ default: '20' }), []],
-  ['values', 'ResourceSlice', policy({ default: '2', validValues: ['1', '2', '10'] }), []],
+  ['accepts a request policy with only a default', 'ResourceSlice', policy({ default: '20' }), []],
+  ['accepts validValues with a default', 'ResourceSlice', policy({ default: '2', validValues: ['1', '2', '10'] }), []],
   [
-    'values without default',
+    'validValues require a default',
     'ResourceSlice',
     policy({ validValues: ['1'] }),
     [`${POLICY}.default: Required value: required when validValues is defined`],
   ],
   [
-    'values and a range',
+    'rejects validValues together with validRange',
     'ResourceSlice',
     policy({ default: '1', validValues: ['1'], validRange: { min: '1' } }),
     [
@@ -43,7 +43,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'values out of order, too large, twice',
+    'rejects unsorted, duplicate and too large validValues',
     'ResourceSlice',
     policy({ default: '3', validValues: ['2', '1', '1', '11'] }),
     [
@@ -53,21 +53,26 @@ const CREATE: readonly Case[] = [
       `${POLICY}.validValues: Invalid value: "3": default value is not valid according to the requestPolicy`,
     ],
   ],
-  ['a range', 'ResourceSlice', policy({ default: '4', validRange: { min: '2', max: '8', step: '2' } }), []],
   [
-    'a range from nowhere',
+    'accepts a validRange with a default',
+    'ResourceSlice',
+    policy({ default: '4', validRange: { min: '2', max: '8', step: '2' } }),
+    [],
+  ],
+  [
+    'validRange requires min',
     'ResourceSlice',
     policy({ default: '4', validRange: { max: '8' } }),
     [`${POLICY}.validRange.min: Required value: required when validRange is defined`],
   ],
   [
-    'a range without default',
+    'validRange requires a default',
     'ResourceSlice',
     policy({ validRange: { min: '1' } }),
     [`${POLICY}.default: Required value: required when validRange is defined`],
   ],
   [
-    'a range that is none',
+    'rejects a validRange with min above max, capacity and default',
     'ResourceSlice',
     policy({ default: '13', validRange: { min: '14', max: '12' } }),
     [
@@ -79,7 +84,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'steps that miss',
+    'rejects a step that misses the default and max',
     'ResourceSlice',
     policy({ default: '4', validRange: { min: '1', max: '10', step: '9500m' } }),
     [
@@ -89,19 +94,19 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'no step',
+    'rejects a step of zero',
     'ResourceSlice',
     policy({ default: '1', validRange: { min: '1', step: '0' } }),
     [`${POLICY}.validRange.step: Invalid value: "0": must be greater than zero`],
   ],
   [
-    'what it waits for',
+    'accepts bindingConditions with bindingFailureConditions',
     'ResourceSlice',
     (d) => Object.assign(device(d), { bindingConditions: ['a'], bindingFailureConditions: ['b'] }),
     [],
   ],
   [
-    'nothing that says that it waits in vain',
+    'bindingConditions require bindingFailureConditions and must be unique',
     'ResourceSlice',
     (d) => Object.assign(device(d), { bindingConditions: ['a', 'a'] }),
     [
@@ -110,7 +115,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'a condition that says both',
+    'rejects a condition in both bindingConditions and bindingFailureConditions',
     'ResourceSlice',
     (d) => Object.assign(device(d), { bindingConditions: ['a'], bindingFailureConditions: ['a'] }),
     [
@@ -118,19 +123,19 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'too many conditions',
+    'rejects more than four bindingConditions',
     'ResourceSlice',
     (d) => Object.assign(device(d), { bindingConditions: ['a', 'b', 'c', 'd', 'e'], bindingFailureConditions: ['f'] }),
     ['spec.devices[0].bindingConditions: Too many: 5: must have at most 4 items'],
   ],
   [
-    'lists, which are dropped',
+    'drops list attributes and rejects an attribute without a value',
     'ResourceSlice',
     (d) => Object.assign(device(d), { attributes: { a: { ints: [1] } }, nodeAllocatableResourceMappings: { cpu: {} } }),
     ['spec.devices[0].attributes[a]: Invalid value: "": exactly one value must be specified'],
   ],
   [
-    'names of attributes',
+    'rejects attribute names with an empty part or two slashes',
     'ResourceSlice',
     (d) => Object.assign(device(d), { attributes: { 'a/b/c': { int: 1 }, '/b': { int: 1 }, 'a/': { int: 1 } } }),
     [
@@ -140,7 +145,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'devices and counters',
+    'rejects devices together with sharedCounters',
     'ResourceSlice',
     (d) => Object.assign(at(d, 'spec'), { sharedCounters: [{ counters: { c: { value: '1' } } }] }),
     [
@@ -149,7 +154,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'no nodes of a device that has nodes of its own',
+    'perDeviceNodeSelection requires nodes for each device',
     'ResourceSlice',
     (d) => {
       delete at(d, 'spec')['nodeName'];
@@ -162,14 +167,14 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'seventeen tolerations, one of everything',
+    'accepts seventeen tolerations',
     'ResourceClaim',
     (d) =>
       Object.assign(exactly(d), { tolerations: [...Array.from({ length: 16 }, () => ({ key: 'k' })), { value: 'v' }] }),
     [],
   ],
   [
-    'tolerations that are none',
+    'rejects tolerations with an invalid operator or value',
     'ResourceClaim',
     (d) =>
       Object.assign(exactly(d), {
@@ -184,7 +189,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'a request of both sorts is not looked into',
+    'rejects a request with both exactly and firstAvailable, without further errors',
     'ResourceClaim',
     (d) => Object.assign(requests(d)[0] ?? {}, { firstAvailable: [{ name: 'a' }] }),
     [
@@ -192,25 +197,25 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'two attributes',
+    'accepts a constraint with matchAttribute and distinctAttribute',
     'ResourceClaim',
     (d) => Object.assign(at(d, 'spec', 'devices', 'constraints', 0), { distinctAttribute: 'numa' }),
     [],
   ],
   [
-    'a name that cannot be counted',
+    'rejects an extendedResourceName with a space',
     'DeviceClass',
     (d) => Object.assign(at(d, 'spec'), { extendedResourceName: 'example.com/g p' }),
     ['spec.extendedResourceName: Invalid value: "example.com/g p": must be a valid extended resource name'],
   ],
   [
-    'a request of nothing',
+    'a request requires exactly or firstAvailable',
     'ResourceClaim',
     (d) => delete requests(d)[0]?.['exactly'],
     ['spec.devices.requests[0]: Required value: exactly one of `exactly` or `firstAvailable` is required'],
   ],
   [
-    'two of a name',
+    'rejects two requests of the same name',
     'ResourceClaim',
     (d) => Object.assign(requests(d)[1] ?? {}, { name: 'gpu' }),
     [
@@ -220,25 +225,25 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'no class',
+    'an exact request requires deviceClassName',
     'ResourceClaim',
     (d) => delete exactly(d)['deviceClassName'],
     ['spec.devices.requests[0].exactly.deviceClassName: Required value'],
   ],
   [
-    'a count of all',
+    'rejects count with allocationMode All',
     'ResourceClaim',
     (d) => Object.assign(exactly(d), { allocationMode: 'All', count: 2 }),
     ["spec.devices.requests[0].exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'"],
   ],
   [
-    'less than one',
+    'rejects a count below one',
     'ResourceClaim',
     (d) => Object.assign(exactly(d), { count: -1 }),
     ['spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero'],
   ],
   [
-    'a mode that is none',
+    'rejects an unknown allocationMode',
     'ResourceClaim',
     (d) => Object.assign(exactly(d), { allocationMode: 'Some' }),
     [
@@ -246,13 +251,13 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'a selector without expression',
+    'a selector requires a CEL expression',
     'ResourceClaim',
     (d) => Object.assign(exactly(d), { selectors: [{}] }),
     ['spec.devices.requests[0].exactly.selectors[0].cel: Required value'],
   ],
   [
-    'an attribute of nobody',
+    'rejects matchAttribute without a domain',
     'ResourceClaim',
     (d) => Object.assign(at(d, 'spec', 'devices', 'constraints', 0), { matchAttribute: 'numa' }),
     [
@@ -260,25 +265,25 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'parameters that are no object',
+    'rejects opaque parameters that are not an object',
     'ResourceClaim',
     (d) => Object.assign(at(d, 'spec', 'devices', 'config', 0, 'opaque'), { parameters: 'x' }),
     ['spec.devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object'],
   ],
   [
-    'parameters that are too long',
+    'rejects opaque parameters above 10 KiB',
     'DeviceClass',
     (d) => Object.assign(at(d, 'spec', 'config', 0, 'opaque'), { parameters: { a: 'x'.repeat(10 * 1024) } }),
     ['spec.config[0].opaque.parameters: Too long: may not be more than 10240 bytes'],
   ],
   [
-    'a resource of Kubernetes',
+    'rejects an extendedResourceName in the domain kubernetes.io',
     'DeviceClass',
     (d) => Object.assign(at(d, 'spec'), { extendedResourceName: 'kubernetes.io/gpu' }),
     ['spec.extendedResourceName: Invalid value: "kubernetes.io/gpu": must be a valid extended resource name'],
   ],
   [
-    'within a template',
+    'reports errors of the claim in a template with their full path',
     'ResourceClaimTemplate',
     (d) => delete at(d, 'spec', 'spec', 'devices', 'requests', 0)['name'],
     [
@@ -287,7 +292,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'nodes twice',
+    'rejects nodeName together with allNodes',
     'ResourceSlice',
     (d) => Object.assign(at(d, 'spec'), { allNodes: true }),
     [
@@ -295,7 +300,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'no nodes',
+    'a slice requires a node selection',
     'ResourceSlice',
     (d) => delete at(d, 'spec')['nodeName'],
     [
@@ -303,19 +308,19 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'no slices',
+    'rejects a resourceSliceCount of zero',
     'ResourceSlice',
     (d) => Object.assign(at(d, 'spec', 'pool'), { resourceSliceCount: 0 }),
     ['spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero'],
   ],
   [
-    'two values',
+    'rejects an attribute with two values',
     'ResourceSlice',
     (d) => Object.assign(device(d), { attributes: { a: { int: 1, bool: true } } }),
     ['spec.devices[0].attributes[a]: Invalid value: {"int":1,"bool":true}: exactly one value must be specified'],
   ],
   [
-    'a version that is none',
+    'rejects an attribute version that is not semantic',
     'ResourceSlice',
     (d) => Object.assign(device(d), { attributes: { a: { version: '1.2' } } }),
     [
@@ -323,7 +328,7 @@ const CREATE: readonly Case[] = [
     ],
   ],
   [
-    'too many attributes',
+    'rejects more than 32 attributes and capacities',
     'ResourceSlice',
     (d) =>
       Object.assign(device(d), {
@@ -332,7 +337,7 @@ const CREATE: readonly Case[] = [
     ['spec.devices[0]: Invalid value: 33: the total number of attributes and capacities must not exceed 32'],
   ],
   [
-    'nodes of a device of a slice for a node',
+    'rejects node selection of a device without perDeviceNodeSelection',
     'ResourceSlice',
     (d) => Object.assign(device(d), { nodeName: 'n2' }),
     [

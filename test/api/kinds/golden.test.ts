@@ -107,7 +107,7 @@ function goldenOf(kindName: string): object {
 }
 
 for (const kind of storedKinds.map(sampleNameOf)) {
-  test(`golden ${kind}`, () => {
+  test(`defaults, columns and errors of ${kind} equal the golden file`, () => {
     const file = join(directory, `${kind}.json`);
     // Formatting as JSON omits undefined fields.
     const actual = `${JSON.stringify(goldenOf(kind), null, 1)}\n`;

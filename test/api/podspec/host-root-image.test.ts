@@ -34,7 +34,7 @@ describe('reserved image of the host root', () => {
     `sha256:${hex}`,
     `busybox@sha256:${hex}`,
   ])
-    it(`recognizes ${image.slice(0, 70)}`, () => assert.equal(isHostRootImage(image), true));
+    it(`recognizes ${image.slice(0, 70)} as the host-root image`, () => assert.equal(isHostRootImage(image), true));
 
   for (const image of [
     '',
@@ -47,7 +47,7 @@ describe('reserved image of the host root', () => {
     'host-root',
     `busybox@sha256:${'0'.repeat(64)}`,
   ])
-    it(`reserved image of the host root does not recognize ${image.slice(0, 70) || 'an empty name'}`, () =>
+    it(`does not recognize ${image.slice(0, 70) || 'an empty name'} as the host-root image`, () =>
       assert.equal(isHostRootImage(image), false));
 
   it('reserved image of the host root is found in every pod field that names an image', () => {

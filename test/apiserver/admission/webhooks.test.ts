@@ -518,16 +518,19 @@ describe('faulty webhooks', () => {
   afterEach(() => unconfigure(server));
   const create = () => server.call<Body>('POST', MAPS, { body: { metadata: { generateName: 'x-' } } });
   const hostile: Record<string, { behaviour: Parameters<WebhookServer['on']>[1]; says: RegExp; mutating?: boolean }> = {
-    slow: { behaviour: () => undefined, says: /Post "https:.*\?timeout=1s": context deadline exceeded/ },
-    'of another uid': { behaviour: () => ({ allowed: true, uid: 'x' }), says: /expected response\.uid=.*, got "x"/ },
-    wordy: {
+    'that are slow': { behaviour: () => undefined, says: /Post "https:.*\?timeout=1s": context deadline exceeded/ },
+    'with the UID of another request': {
+      behaviour: () => ({ allowed: true, uid: 'x' }),
+      says: /expected response\.uid=.*, got "x"/,
+    },
+    'with too large responses': {
       behaviour: (_, raw) => {
         raw.end(`"${'x'.repeat(17 * 1024 * 1024)}"`);
         return undefined;
       },
       says: /larger than/,
     },
-    'that redirect in circles': {
+    'that redirect to themselves': {
       behaviour: (_, raw) => {
         raw.writeHead(307, { location: '/bad' }).end();
         return undefined;
@@ -548,26 +551,26 @@ describe('faulty webhooks', () => {
       },
       says: /redirect to http: is not followed/,
     },
-    'without a response': {
+    'with a review without a response': {
       behaviour: () => '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
       says: /absent/,
     },
-    'that talk nonsense': { behaviour: () => 'nonsense', says: /failed to call webhook/ },
-    'with patches that are none': {
+    'with a response that is not JSON': { behaviour: () => 'nonsense', says: /failed to call webhook/ },
+    'with malformed patches': {
       behaviour: () => ({ allowed: true, patchType: 'JSONPatch', patch: Buffer.from('{"a"').toString('base64') }),
       says: /received invalid webhook response/,
       mutating: true,
     },
-    'that patch in judging': {
+    'that validate and return a patch': {
       behaviour: () => patchOf({ op: 'add', path: '/data', value: {} }),
       says: /for validating webhook, response\.patch must be empty/,
     },
   };
   for (const [name, { behaviour, says, mutating }] of Object.entries(hostile)) {
-    it(`${name}: rejects the request by default, admits it with failurePolicy Ignore`, async () => {
+    it(`faulty webhooks ${name} reject the request by default, and admit the request with failurePolicy Ignore`, async () => {
       const kind = mutating === true ? 'Mutating' : 'Validating';
       // Only the slow webhook has a short time-out, because large responses take long on a busy machine.
-      const timeoutSeconds = name === 'slow' ? 1 : 20;
+      const timeoutSeconds = name === 'that are slow' ? 1 : 20;
       hooks.on('/bad', behaviour);
       await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds }));
       const refused = await create();

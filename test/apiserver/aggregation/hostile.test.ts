@@ -15,18 +15,19 @@ const PLAIN = 'content-type: text/plain\r\n';
 const RAW: Readonly<Record<string, string>> = {
   'a status of 0': `HTTP/1.1 000 Zero\r\n${PLAIN}content-length: 2\r\n\r\nok`,
   'a status of 999': `HTTP/1.1 999 More\r\n${PLAIN}content-length: 2\r\n\r\nok`,
-  'protocols switched unasked': 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nok',
+  'an unrequested protocol switch': 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nok',
   'endless early hints': `${'HTTP/1.1 103 Early\r\nlink: x\r\n\r\n'.repeat(2000)}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok`,
   'a body shorter than its length': `HTTP/1.1 200 OK\r\n${PLAIN}content-length: 100\r\n\r\nok`,
-  'a length that is none': `HTTP/1.1 200 OK\r\n${PLAIN}content-length: -5\r\n\r\nok`,
-  'length and chunks': 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
-  'a chunk of no size': 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nok\r\n',
-  'no content with content': 'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello',
-  'headers of the connection': `HTTP/1.1 200 OK\r\nconnection: close, audit-id\r\nkeep-alive: x\r\nproxy-connection: x\r\nupgrade: h2c\r\nhttp2-settings: x\r\ncontent-length: 2\r\n\r\nok`,
-  'bytes beyond ASCII in headers': 'HTTP/1.1 200 OK\r\nx-odd: \xff\xfe\r\ncontent-length: 2\r\n\r\nok',
-  'headers without end': `HTTP/1.1 200 OK\r\n${`x-a: ${'b'.repeat(1000)}\r\n`.repeat(200)}\r\n`,
-  'no HTTP at all': 'SSH-2.0-OpenSSH\r\n\r\n',
-  'two answers': 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nevil!',
+  'an invalid content length': `HTTP/1.1 200 OK\r\n${PLAIN}content-length: -5\r\n\r\nok`,
+  'a content length with chunked encoding':
+    'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+  'an invalid chunk size': 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nok\r\n',
+  'a 204 response with a body': 'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello',
+  'connection headers': `HTTP/1.1 200 OK\r\nconnection: close, audit-id\r\nkeep-alive: x\r\nproxy-connection: x\r\nupgrade: h2c\r\nhttp2-settings: x\r\ncontent-length: 2\r\n\r\nok`,
+  'header bytes beyond ASCII': 'HTTP/1.1 200 OK\r\nx-odd: \xff\xfe\r\ncontent-length: 2\r\n\r\nok',
+  'oversized headers': `HTTP/1.1 200 OK\r\n${`x-a: ${'b'.repeat(1000)}\r\n`.repeat(200)}\r\n`,
+  'a response that is not HTTP': 'SSH-2.0-OpenSSH\r\n\r\n',
+  'two responses': 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nevil!',
 };
 
 describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 }, () => {

@@ -22,7 +22,7 @@ const CASES: ReadonlyArray<{
   readonly steps: readonly Step[];
 }> = [
   {
-    what: 'a whole batch goes at once, a part of one when its first event has waited',
+    what: 'delivers a full batch at once, and a partial batch after the maximum wait of its first event',
     settings: { bufferEvents: 100, batchEvents: 10, batchWaitMs: 1000 },
     steps: [
       { offer: 25, gone: [10, 10] },
@@ -35,7 +35,7 @@ const CASES: ReadonlyArray<{
     ],
   },
   {
-    what: 'so many batches after a pause, then so many a second',
+    what: 'delivers a burst of batches, then a limited number of batches per second',
     settings: { bufferEvents: 100, batchEvents: 1, batchWaitMs: 0, throttle: { perSecond: 4, burst: 3 } },
     steps: [
       { offer: 8, gone: [1, 1, 1] },
@@ -48,7 +48,7 @@ const CASES: ReadonlyArray<{
     ],
   },
   {
-    what: 'what waited for a token goes together',
+    what: 'delivers events that waited for a throttle token in one batch',
     settings: { bufferEvents: 100, batchEvents: 10, batchWaitMs: 100, throttle: { perSecond: 1, burst: 1 } },
     steps: [
       { offer: 1, gone: [] },
@@ -60,7 +60,7 @@ const CASES: ReadonlyArray<{
     ],
   },
   {
-    what: 'no more batches are under way than may be',
+    what: 'limits the number of concurrent deliveries',
     settings: { bufferEvents: 100, batchEvents: 2, batchWaitMs: 100 },
     atOnce: 2,
     steps: [

@@ -74,7 +74,7 @@ describe('request info', () => {
     ['POST', '/healthz', 'post /healthz'],
   ];
   for (const [method, url, expected] of cases) {
-    it(`${method} ${url}`, () => assert.equal(pick(method, url), expected));
+    it(`parses ${method} ${url}`, () => assert.equal(pick(method, url), expected));
   }
 
   for (const url of [
@@ -206,11 +206,11 @@ describe('request bodies', () => {
     }),
   ].join('\n');
   for (const [name, text] of [
-    ['an alias bomb', bomb],
-    ['a custom tag', 'a: !!js/function "x"'],
-    ['a local tag', 'a: !env HOME'],
-    ['broken YAML', 'a: [1'],
-    ['deep flow', '['.repeat(5000)],
+    ['YAML with an alias bomb', bomb],
+    ['YAML with a custom tag', 'a: !!js/function "x"'],
+    ['YAML with a local tag', 'a: !env HOME'],
+    ['malformed YAML', 'a: [1'],
+    ['YAML with deeply nested flow sequences', '['.repeat(5000)],
   ] as const) {
     it(`rejects ${name}`, () => {
       const began = performance.now();

@@ -113,13 +113,13 @@ async function residentMegabytes(lab: AttackLab): Promise<number> {
 export const cases: readonly AttackCase[] = [
   {
     finding: 8,
-    title: 'floods of HTTP/2 by four connections without credentials do not slow down others at the API server',
+    title: 'HTTP/2 floods of four connections without credentials do not slow down other API clients',
     exclusive: true,
     attack: (lab) => withstand(lab, API, ['rapid-reset', 'window-update']),
   },
   {
     finding: 8,
-    title: 'a connection without credentials has no more than one request answered over HTTP/2',
+    title: 'an HTTP/2 connection without credentials receives at most one response',
     exclusive: true,
     attack: async (lab) => {
       const before = await refusedRequests(lab);
@@ -130,19 +130,19 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 8,
-    title: 'pipelined requests and handshakes without credentials do not slow down others at the kubelet',
+    title: 'pipelined requests and handshakes without credentials do not slow down other kubelet clients',
     exclusive: true,
     attack: (lab) => withstand(lab, KUBELET, ['pipeline']),
   },
   {
     finding: 8,
-    title: 'handshakes without a client certificate do not slow down others at etcd',
+    title: 'handshakes without a client certificate do not slow down other etcd clients',
     exclusive: true,
     attack: (lab) => withstand(lab, ETCD, ['churn']),
   },
   {
     finding: 18,
-    title: 'idle connections without credentials are closed within 45 seconds, watches are not',
+    title: 'idle connections without credentials are closed within 45 seconds, but watches stay open',
     attack: async (lab) => {
       const watch = lab.appliance.spawnInside('kubectl', ['get', 'configmaps', '-n', 'default', '-w', '-o', 'name']);
       let seen = '';
@@ -164,7 +164,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 18,
-    title: 'two thousand idle connections are not admitted, and their memory is released',
+    title: 'does not admit two thousand idle connections at once, and releases their memory',
     exclusive: true,
     attack: async (lab) => {
       const before = await residentMegabytes(lab);

@@ -56,7 +56,7 @@ const attempt = (name: string, number: number): string =>
 export const cases: readonly AttackCase[] = [
   {
     finding: 15,
-    title: 'a system call that is not on the list is refused, also to pods that name no profile',
+    title: 'a system call outside of the default seccomp profile is denied, also in pods without a profile',
     attack: async (lab) => {
       const look = `mkdir -p /tmp; grep ^Seccomp: /proc/self/status | tr -d '\\t' | tr : =
         ${attempt('listed', SCHED_YIELD)}; ${attempt('unlisted', GET_MEMPOLICY)}`;
@@ -83,7 +83,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 17,
-    title: 'the first process of a shared pid namespace shows nothing of the host',
+    title: 'the first process of a shared PID namespace exposes no data of the host',
     attack: async (lab) => {
       const look = 'cd /proc/1/root && find . -mindepth 1 | head -n 5; ls -d /proc/1/root/proc/sys/kernel/core_pattern';
       const containers = [idle({ securityContext: { capabilities: { add: ['SYS_PTRACE'] } } })];
@@ -101,7 +101,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 22,
-    title: 'a volume that takes the place of /dev is refused where runc would mask paths with its /dev/null',
+    title: 'a volume mounted at /dev is refused if runc would use its /dev/null to mask paths',
     attack: async (lab) => {
       const version = /version ([\d.]+)/.exec((await run('runc', ['--version'])).stdout)?.[1] ?? '';
       const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);

@@ -50,7 +50,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 19,
-    title: 'no spelling of a link-local address is called as a webhook',
+    title: 'a webhook with a link-local address is not called, in any spelling of the address',
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const { namespace } = tenant;

@@ -133,7 +133,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 48,
-    title: 'a pod can only send with its own source address',
+    title: 'a pod cannot send packets with a forged source address',
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const [sender, target, victim] = await Promise.all(

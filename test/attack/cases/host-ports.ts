@@ -88,7 +88,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 3,
-    title: 'a restart of the host process rebuilds the maps: recorded own ports and stale entries are not in them',
+    title: 'a restart of the host process removes reserved host ports and stale entries from the port maps',
     exclusive: true,
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');

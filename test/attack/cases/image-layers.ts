@@ -14,7 +14,7 @@ const none = Buffer.alloc(0);
 export const cases: readonly AttackCase[] = [
   {
     finding: 24,
-    title: 'an image layer sets no file capability, owner, mode or time outside its directory',
+    title: 'an image layer cannot set a file capability, owner, mode or time outside of its directory',
     attack: async ({ appliance, pods }) => {
       const host = join(pods.scratch, 'host-programs');
       await mkdir(join(host, 'd'), { recursive: true });

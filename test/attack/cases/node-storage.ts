@@ -131,7 +131,7 @@ const dig = (at: string, pieces: number): string => `
 export const cases: readonly AttackCase[] = [
   {
     finding: 5,
-    title: 'a pod that fills the disk is evicted, and the store takes deletes and writes again',
+    title: 'a pod that fills the disk is evicted, and the store accepts deletes and writes again',
     exclusive: true,
     attack: () => onSmallDisk(fillTheDisk),
   },
@@ -143,7 +143,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 9,
-    title: 'writable layers, logs and volumes are held to their limits',
+    title: 'writable layers, logs and volumes cannot exceed their limits',
     attack: async (lab) => {
       const much = 'dd if=/dev/zero bs=64k count=160';
       await lab.pods.apply(
@@ -188,7 +188,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 10,
-    title: 'directory trees that are deeper than any path are deleted with their pod',
+    title: 'directory trees deeper than the maximum path length are deleted with their pod',
     timeoutMs: 240_000,
     attack: async (lab) => {
       const script = `(${dig('/data', 60)}) && (${dig('/tmp', 60)}) && touch /tmp/dug && sleep 1000`;

@@ -58,7 +58,7 @@ const requestHost = (lab: AttackLab, host: string, path = '/'): Promise<RawAnswe
 
 const hostPorts: AttackCase = {
   finding: 41,
-  title: 'a LoadBalancer service gets neither the remote login nor the overlay of the host',
+  title: 'a LoadBalancer service cannot take the SSH, VXLAN or portmap port of the host',
   attack: async (lab) => {
     const tenant = await lab.tenant('edit', { 'pod-security.kubernetes.io/enforce': 'restricted' });
     const at = `/api/v1/namespaces/${tenant.namespace}/services`;
@@ -92,7 +92,7 @@ const falseReports: AttackCase = {
   finding: 42,
   // Other cases use the first node in the list.
   exclusive: true,
-  title: 'false reports of a node lead no traffic to pods, take no ports from services and move no image tag',
+  title: 'false reports of a node cannot redirect traffic, take ports from services or move an image tag',
   attack: async (lab) => {
     const tenant = await lab.tenant('edit');
     const digest = `sha256:${'e'.repeat(64)}`;
@@ -146,7 +146,7 @@ const falseReports: AttackCase = {
 
 const ownedHosts: AttackCase = {
   finding: 43,
-  title: 'an older Ingress takes no host of another namespace, and a catch-all none of its paths',
+  title: 'an older Ingress cannot take a host of another namespace, and a catch-all Ingress cannot take its paths',
   attack: async (lab) => {
     const [thief, victim] = [await lab.tenant('edit'), await lab.tenant('edit')];
     const ingresses = (tenant: Tenant) => `${INGRESSES}/namespaces/${tenant.namespace}/ingresses`;
@@ -179,7 +179,7 @@ const ownedHosts: AttackCase = {
 
 const reservedHosts: AttackCase = {
   finding: 44,
-  title: 'hosts of the console and of OAuth belong to no tenant, and no client gets tokens for them',
+  title: 'tenants cannot claim the hosts of console and OAuth or get tokens for the hosts',
   attack: async (lab) => {
     const tenant = await lab.tenant('edit');
     const at = `${ROUTES}/namespaces/${tenant.namespace}/routes`;
@@ -213,7 +213,7 @@ const reservedHosts: AttackCase = {
 
 const operators: AttackCase = {
   finding: 45,
-  title: 'a version under a limited OperatorGroup gets no rights on APIs of the server for built-in roles',
+  title: 'a ClusterServiceVersion in a limited OperatorGroup cannot add permissions on server APIs to built-in roles',
   attack: async (lab) => {
     const { namespace } = await lab.tenant();
     const group = 'security.openshift.io';

@@ -7,7 +7,7 @@ import type { AttackCase } from '../port.ts';
 export const cases: readonly AttackCase[] = [
   {
     finding: 23,
-    title: 'the peer port of a store without other members answers no caller without a certificate',
+    title: 'the peer port of a single-member store rejects clients without a certificate',
     attack: async (lab) => {
       for (const [address, options] of [
         ['http://127.0.0.1:2380', ['--http2-prior-knowledge']],

@@ -55,7 +55,7 @@ async function ends(lab: AttackLab, name: string, namespace = 'default'): Promis
 export const cases: readonly AttackCase[] = [
   {
     finding: 4,
-    title: 'a pod for windows passes `restricted` but never runs, and can be deleted',
+    title: 'a Windows pod passes the restricted profile, but never runs and can be deleted',
     attack: async (lab) => {
       const { namespace } = await lab.tenant('edit', { 'pod-security.kubernetes.io/enforce': 'restricted' });
       await importImages(lab);
@@ -74,7 +74,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 4,
-    title: 'a pod of whose status the API accepts nothing but the phase can be deleted',
+    title: 'a pod can be deleted although the API rejects its status except for the phase',
     attack: async (lab) => {
       // A policy rejects every status field of the pod except the phase.
       const policy = 'status-refused';
@@ -111,7 +111,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 11,
-    title: '`supplementalGroupsPolicy: Strict` leaves out the groups of the image',
+    title: 'supplementalGroupsPolicy Strict omits the groups of the image',
     attack: async (lab) => {
       await importImages(lab);
       const groups = (policy: string): Pod =>
@@ -140,7 +140,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 12,
-    title: '`recursiveReadOnly: Enabled` also covers what is mounted below the volume',
+    title: 'recursiveReadOnly Enabled also makes nested mounts of the volume read-only',
     attack: async (lab) => {
       const path = join(lab.pods.scratch, 'recursive');
       const below = join(path, 'below');
@@ -177,7 +177,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 12,
-    title: 'a field that the node does not honour keeps its pod from running, once',
+    title: 'a pod with a field that the node does not support is blocked, without replacement pods in a loop',
     attack: async (lab) => {
       const template = {
         metadata: { labels: { app: 'asks' } },

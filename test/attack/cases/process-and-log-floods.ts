@@ -27,7 +27,7 @@ const cgroupFile = (level: string, file: string): Promise<string> =>
 export const cases: readonly AttackCase[] = [
   {
     finding: 50,
-    title: 'a fork bomb is held to the processes of one pod, and the host still starts programs',
+    title: 'a fork bomb cannot exceed the process limit of its pod, and the host still starts programs',
     exclusive: true,
     attack: async (lab) => {
       const bombs = "for n in 1 2 3 4; do sh -c 'while :; do sleep 1000 & done' 2>/dev/null & done; exec sleep 1000";
@@ -53,7 +53,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 50,
-    title: 'a pod that floods its log is slowed down, and its logs stay within their size',
+    title: 'a pod that floods its log is throttled, and its logs stay within their size limit',
     exclusive: true,
     attack: async (lab) => {
       await lab.pods.apply(pod('log-flood', { containers: [shell('yes a line of a log; sleep 1000')] }));

@@ -44,7 +44,7 @@ async function serveWidgets(lab: AttackLab): Promise<void> {
 export const cases: readonly AttackCase[] = [
   {
     finding: 2,
-    title: 'a cluster-scoped resource below a namespace is 404 for every verb',
+    title: 'a cluster-scoped resource in a namespaced path returns 404 for every verb',
     attack: async (lab) => {
       const tenant = await everythingInOwnNamespace(lab);
       await serveWidgets(lab);
@@ -88,7 +88,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 2,
-    title: 'the watch form of a path reaches neither another object than the one it names nor a sub-resource',
+    title: 'a /watch/ path gives access only to the object that it names, and to no subresource',
     attack: async (lab) => {
       const tenant = await lab.tenant();
       const { namespace } = tenant;

@@ -104,7 +104,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 1,
-    title: 'the control plane sees its host read-only, without /sys and what is mounted below',
+    title: 'control plane containers see the host read-only, without /sys and without nested mounts',
     attack: async (lab) => {
       const mirror = await lab.pods.untilPods('the mirror pod of a static pod', () =>
         lab.pods.podsOf('master-api', 'kube-system').find((each) => each.status?.phase === 'Running'),

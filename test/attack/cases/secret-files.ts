@@ -10,7 +10,7 @@ const FILES = ['master/ca.key', 'master/admin.kubeconfig', 'node/node.kubeconfig
 export const cases: readonly AttackCase[] = [
   {
     finding: 21,
-    title: 'a private file that the world or the group can read stops the start, with the command that repairs it',
+    title: 'a private file that group or other users can read stops the start, with the command that repairs it',
     attack: async (lab) => {
       const root = await mkdtemp(join(tmpdir(), 'he-open-'));
       try {

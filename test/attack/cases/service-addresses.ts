@@ -70,7 +70,7 @@ export const cases: readonly AttackCase[] = [
   },
   {
     finding: 14,
-    title: 'a load balancer address of the node, of loopback or of another service takes none of their ports',
+    title: 'a load balancer address of a node, loopback or another service does not redirect traffic to this address',
     attack: async (lab) => {
       const tenant = await lab.tenant('edit');
       const at = `/api/v1/namespaces/${tenant.namespace}`;

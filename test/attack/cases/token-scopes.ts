@@ -27,7 +27,7 @@ async function tokenWith(lab: AttackLab, userUid: string, scopes: readonly strin
 export const cases: readonly AttackCase[] = [
   {
     finding: 49,
-    title: 'a token narrowed to user:info reads no machine configuration and nothing of the kubelet',
+    title: 'a token with the scope user:info cannot read machine configurations or the kubelet API',
     attack: async (lab) => {
       await lab.pods.apply(
         { apiVersion: 'user.openshift.io/v1', kind: 'User', metadata: { name: USER } },

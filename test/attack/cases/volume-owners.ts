@@ -22,7 +22,7 @@ const exchange = (outside: string): string => `
 export const cases: readonly AttackCase[] = [
   {
     finding: 12,
-    title: 'links that race with the change of a volume’s owners lead to no file of the host',
+    title: 'links that a pod swaps during a change of volume ownership reach no file of the host',
     timeoutMs: 180_000,
     attack: async ({ pods }) => {
       const outside = join(pods.scratch, 'owned-by-root');

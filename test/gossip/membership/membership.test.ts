@@ -28,10 +28,10 @@ async function ring(
 }
 
 for (const [label, options] of [
-  ['in the clear', {}],
-  ['encrypted and labelled', { key: randomBytes(32), label: 'edge' }],
+  ['without encryption', {}],
+  ['with encryption and label', { key: randomBytes(32), label: 'edge' }],
 ] as const)
-  test(`joins, updates metadata, sends events, leaves and detects failure, ${label}`, async () => {
+  test(`gossip members join, update metadata, send events, leave and detect failures ${label}`, async () => {
     await ring(['a', 'b', 'c'], options, async ([a, b, c]) => {
       assert.ok(a !== undefined && b !== undefined && c !== undefined);
       const seen: RingEvent[] = [];

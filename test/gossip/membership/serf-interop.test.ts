@@ -76,10 +76,10 @@ class Agent {
 }
 
 for (const [label, key] of [
-  ['in the clear', undefined],
-  ['with -encrypt', randomBytes(32)],
+  ['without encryption', undefined],
+  ['with encryption', randomBytes(32)],
 ] as const)
-  test(`a stock serf agent takes part, ${label}`, { skip: missing, timeout: 120_000 }, async () => {
+  test(`a stock serf agent joins a ring of gossip members ${label}`, { skip: missing, timeout: 120_000 }, async () => {
     const options = key === undefined ? {} : { key };
     const a = ringMember('a', options);
     const b = ringMember('b', options);

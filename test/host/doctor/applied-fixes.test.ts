@@ -56,13 +56,38 @@ async function boot({ put, machine }: FakeMachine, file: string, firmware: strin
 }
 
 const COMMAND_LINES: readonly (readonly [what: string, file: string, firmware: string, text: string])[] = [
-  ['the firmware disables it', 'boot/firmware/cmdline.txt', 'cgroup_disable=memory', 'console=tty1 rootwait\n'],
-  ['the file disables it', 'boot/firmware/cmdline.txt', '', 'console=tty1 cgroup_disable=memory rootwait\n'],
-  ['it is the first word', 'boot/cmdline.txt', '', 'cgroup_disable=memory console=tty1 rootwait\n'],
-  ['it is one of several', 'boot/cmdline.txt', '', 'console=tty1 cgroup_disable=io,memory rootwait\n'],
-  ['it is the first of several', 'boot/cmdline.txt', '', 'console=tty1 cgroup_disable=memory,io rootwait\n'],
-  ['the file has no line end', 'boot/firmware/cmdline.txt', 'cgroup_disable=memory', 'console=tty1 rootwait'],
-  ['one option is there', 'boot/firmware/cmdline.txt', 'cgroup_disable=memory', 'console=tty1 cgroup_memory=1\n'],
+  [
+    'the firmware disables the controller',
+    'boot/firmware/cmdline.txt',
+    'cgroup_disable=memory',
+    'console=tty1 rootwait\n',
+  ],
+  [
+    'the file disables the controller',
+    'boot/firmware/cmdline.txt',
+    '',
+    'console=tty1 cgroup_disable=memory rootwait\n',
+  ],
+  ['cgroup_disable is the first word', 'boot/cmdline.txt', '', 'cgroup_disable=memory console=tty1 rootwait\n'],
+  [
+    'memory is the last of several disabled controllers',
+    'boot/cmdline.txt',
+    '',
+    'console=tty1 cgroup_disable=io,memory rootwait\n',
+  ],
+  [
+    'memory is the first of several disabled controllers',
+    'boot/cmdline.txt',
+    '',
+    'console=tty1 cgroup_disable=memory,io rootwait\n',
+  ],
+  ['the file has no final newline', 'boot/firmware/cmdline.txt', 'cgroup_disable=memory', 'console=tty1 rootwait'],
+  [
+    'the file already has one of the options',
+    'boot/firmware/cmdline.txt',
+    'cgroup_disable=memory',
+    'console=tty1 cgroup_memory=1\n',
+  ],
 ];
 
 for (const [what, file, firmware, text] of COMMAND_LINES)

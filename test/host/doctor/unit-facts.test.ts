@@ -49,7 +49,7 @@ const STATES: readonly State[] = [
     next: RESET,
   },
   {
-    what: 'between two attempts',
+    what: 'between two start attempts',
     shown: shown('1min', 'exit-code', 2, 'loaded', 'activating', 'enabled'),
     result: 'error',
     evidence: /^hyperedge\.service is activating \(exit-code\)$/,

@@ -24,7 +24,9 @@ async function enableAuth(endpoint: string): Promise<void> {
 }
 
 for (const whose of ['ours', 'debian'] as const) {
-  test(`lists members and saves snapshots of ${whose} with name and password`, { timeout: 120_000 }, async () => {
+  test(`lists members and saves snapshots of ${whose === 'ours' ? 'hyperedge etcd' : 'Debian etcd'} with name and password`, {
+    timeout: 120_000,
+  }, async () => {
     const store = await start(whose, { name: 'a', data: join(directory, whose) });
     const at = ['--endpoints', store.endpoint];
     const root = [...at, '--user', 'root:se:cret'];
@@ -54,7 +56,7 @@ for (const whose of ['ours', 'debian'] as const) {
   });
 }
 
-test('authenticates again when its token is no longer valid', { timeout: 60_000 }, async () => {
+test('the etcd client authenticates again when its token is no longer valid', { timeout: 60_000 }, async () => {
   const data = join(directory, 'again');
   const store = await start('ours', { name: 'a', data, args: ['--auth-token-ttl', '1'] });
   await enableAuth(store.endpoint);

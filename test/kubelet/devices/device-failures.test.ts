@@ -83,9 +83,9 @@ describe('pods with unavailable devices', () => {
   });
 
   for (const [what, given, problem] of [
-    ['two containers', answerOf(EMPTY, EMPTY), /2 container responses; expected 1/],
-    ['a path outside', answerOf(path('/dev/../etc', '/dev/null')), /path "\/dev\/..\/etc" is not absolute/],
-    ['nothing', EMPTY, /0 container responses; expected 1/],
+    ['responses for two containers', answerOf(EMPTY, EMPTY), /2 container responses; expected 1/],
+    ['a path outside of /dev', answerOf(path('/dev/../etc', '/dev/null')), /path "\/dev\/..\/etc" is not absolute/],
+    ['an empty response', EMPTY, /0 container responses; expected 1/],
   ] as const) {
     it(`pods with unavailable devices fail with upstream's reason when the plug-in answers with ${what}`, async () => {
       answer = given;

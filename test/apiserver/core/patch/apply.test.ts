@@ -498,33 +498,45 @@ describe('server-side apply', () => {
 
   const refused: readonly (readonly [string, JsonObject, RegExp])[] = [
     [
-      'an unknown field',
+      'an apply with an unknown field',
       { spec: { replica: 1 } },
       /\(\/x; apps\/v1, Kind=K\): \.spec\.replica: field not declared in schema$/,
     ],
     [
-      'two items of one key',
+      'an apply with two list items of the same key',
       { spec: { template: template({ name: 'a' }, { name: 'a' }) } },
       /\.spec\.template\.spec\.containers: duplicate entries for key \[name="a"\]$/,
     ],
     [
-      'an item that is none',
+      'an apply with a list item that is not an object',
       { spec: { template: { spec: { containers: ['a'] } } } },
       /containers: element 0: associative list with keys may not have non-map elements$/,
     ],
-    ['a list for a map', { metadata: { labels: ['a'] } }, /\.metadata\.labels: expected map, got &\{\[a\]\}$/],
-    ['a map for a list', { spec: { template: { spec: { containers: 'x' } } } }, /expected list, got &\{x\}$/],
     [
-      'a map for a number',
+      'an apply with a list in place of a map',
+      { metadata: { labels: ['a'] } },
+      /\.metadata\.labels: expected map, got &\{\[a\]\}$/,
+    ],
+    [
+      'an apply with a string in place of a list',
+      { spec: { template: { spec: { containers: 'x' } } } },
+      /expected list, got &\{x\}$/,
+    ],
+    [
+      'an apply with a map in place of a number',
       { spec: { replicas: {} } },
       /\.spec\.replicas: expected numeric \(int or float\), got map\[string\]interface \{\}$/,
     ],
     [
-      'a number for a text',
+      'an apply with a number in place of a string',
       { metadata: { labels: { a: 1 } } },
       /\.metadata\.labels\.a: expected string, got &value\.valueUnstructured\{Value:1\}$/,
     ],
-    ['a text for a boolean', { spec: { paused: 'x' } }, /\.spec\.paused: expected boolean, got &\{x\}$/],
+    [
+      'an apply with a string in place of a boolean',
+      { spec: { paused: 'x' } },
+      /\.spec\.paused: expected boolean, got &\{x\}$/,
+    ],
   ];
   for (const [what, applied, message] of refused) {
     it(`rejects ${what}`, () => {

@@ -183,13 +183,13 @@ describe('JSON patch', () => {
   });
 
   const malformed: readonly (readonly [string, JsonValue])[] = [
-    ['no list', {}],
-    ['an operation that is no object', ['add']],
-    ['no path', [{ op: 'remove' }]],
-    ['an operation whose name is no text', [{ op: 1, path: '/a' }]],
-    ['a stray tilde', [{ op: 'remove', path: '/a~2' }]],
-    ['no value', [{ op: 'add', path: '/a' }]],
-    ['no from', [{ op: 'move', path: '/a' }]],
+    ['a JSON patch that is not a list', {}],
+    ['a JSON patch operation that is not an object', ['add']],
+    ['a JSON patch operation without a path', [{ op: 'remove' }]],
+    ['a JSON patch operation whose op is not a string', [{ op: 1, path: '/a' }]],
+    ['a JSON pointer with an invalid escape', [{ op: 'remove', path: '/a~2' }]],
+    ['a JSON patch add without a value', [{ op: 'add', path: '/a' }]],
+    ['a JSON patch move without from', [{ op: 'move', path: '/a' }]],
   ];
   for (const [what, patch] of malformed) {
     it(`rejects ${what} with 400`, () => {

@@ -203,17 +203,17 @@ describe('strategic merge patch', () => {
   });
 
   const refused: readonly (readonly [string, JsonValue, number])[] = [
-    ['something else than an object', [], 400],
-    ['an unknown directive', { spec: { $patch: 'explode' } }, 400],
-    ['an item without its key', { spec: { containers: [{ image: 'x' }] } }, 422],
-    ['a mixed list', { spec: { containers: [{ name: 'a' }, 'b'] } }, 400],
+    ['a strategic merge patch that is not an object', [], 400],
+    ['an unknown $patch directive', { spec: { $patch: 'explode' } }, 400],
+    ['a list item without its merge key', { spec: { containers: [{ image: 'x' }] } }, 422],
+    ['a list that mixes objects and strings', { spec: { containers: [{ name: 'a' }, 'b'] } }, 400],
     ['$patch: merge on an item', { spec: { containers: [{ name: 'a', $patch: 'merge' }] } }, 400],
-    ['a field that is not retained', { spec: { securityContext: { $retainKeys: ['a'], b: 1 } } }, 400],
-    ['$retainKeys that are no list', { spec: { securityContext: { $retainKeys: 'a' } } }, 400],
-    ['objects to delete from a plain list', { metadata: { '$deleteFromPrimitiveList/finalizers': [{}] } }, 400],
-    ['an order that is no list', { spec: { '$setElementOrder/containers': {}, containers: [] } }, 400],
+    ['a field that $retainKeys does not list', { spec: { securityContext: { $retainKeys: ['a'], b: 1 } } }, 400],
+    ['$retainKeys that is not a list', { spec: { securityContext: { $retainKeys: 'a' } } }, 400],
+    ['$deleteFromPrimitiveList with objects', { metadata: { '$deleteFromPrimitiveList/finalizers': [{}] } }, 400],
+    ['$setElementOrder that is not a list', { spec: { '$setElementOrder/containers': {}, containers: [] } }, 400],
     [
-      'an order that contradicts the patch',
+      '$setElementOrder that contradicts the order of the patch',
       {
         spec: {
           '$setElementOrder/containers': [{ name: 'b' }, { name: 'a' }],

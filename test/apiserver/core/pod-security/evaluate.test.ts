@@ -30,15 +30,15 @@ const says = (level: LevelVersion['level'], version: string, of: PodLike): strin
   detailsText(evaluatePod({ level, version: parseVersion(version) ?? 'latest' }, of));
 
 const BASELINE: readonly [what: string, version: string, pod: PodLike, says: string][] = [
-  ['an ordinary pod', 'latest', pod({}), ''],
+  ['permits an ordinary pod', 'latest', pod({}), ''],
   [
-    'namespaces of the host',
+    'forbids host namespaces',
     'latest',
     pod({ hostIPC: true, hostNetwork: true, hostPID: true }),
     'host namespaces (hostNetwork=true, hostPID=true, hostIPC=true)',
   ],
   [
-    'host paths',
+    'forbids hostPath volumes',
     'latest',
     pod({
       volumes: [
@@ -50,7 +50,7 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'hostPath volumes (volumes "a", "c")',
   ],
   [
-    'host ports of every kind of container',
+    'forbids host ports of init, main and ephemeral containers',
     'latest',
     pod({
       containers: [container('c', { ports: [{ hostPort: 80 }, { hostPort: 0 }, { containerPort: 1 }] })],
@@ -60,19 +60,19 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'hostPort (containers "i", "c", "e" use hostPorts 443, 80)',
   ],
   [
-    'one host port',
+    'reports a single host port in the singular',
     'latest',
     pod({ containers: [container('c', { ports: [{ hostPort: 80 }] })] }),
     'hostPort (container "c" uses hostPort 80)',
   ],
   [
-    'privileged containers',
+    'forbids privileged containers',
     'latest',
     pod({ containers: [secured({ privileged: true }), secured({ privileged: false }, 'd')] }),
     'privileged (container "c" must not set securityContext.privileged=true)',
   ],
   [
-    'capabilities beyond the default',
+    'forbids non-default capabilities',
     'latest',
     pod({
       containers: [
@@ -83,19 +83,19 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'non-default capabilities (container "c" must not include "NET_RAW", "SYS_ADMIN" in securityContext.capabilities.add)',
   ],
   [
-    'proc mounts',
+    'forbids unmasked proc mounts',
     'v1.30',
     pod({ hostUsers: false, containers: [secured({ procMount: 'Unmasked' })] }),
     'procMount (container "c" must not set securityContext.procMount to "Unmasked")',
   ],
   [
-    'proc mounts in a user namespace',
+    'permits unmasked proc mounts in a user namespace',
     'v1.35',
     pod({ hostUsers: false, containers: [secured({ procMount: 'Unmasked' })] }),
     '',
   ],
   [
-    'SELinux types, users and roles',
+    'forbids SELinux users, roles and unknown types',
     'latest',
     pod({
       securityContext: { seLinuxOptions: { type: 'spc_t' } },
@@ -104,19 +104,19 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'seLinuxOptions (pod and container "c" set forbidden securityContext.seLinuxOptions: type "spc_t"; user may not be set; role may not be set)',
   ],
   [
-    "an engine's SELinux type, before 1.31",
+    'forbids the SELinux type container_engine_t before 1.31',
     'v1.30',
     pod({ securityContext: { seLinuxOptions: { type: 'container_engine_t' } } }),
     'seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type "container_engine_t")',
   ],
   [
-    "an engine's SELinux type",
+    'permits the SELinux type container_engine_t',
     'v1.31',
     pod({ securityContext: { seLinuxOptions: { type: 'container_engine_t' } } }),
     '',
   ],
   [
-    'seccomp unconfined',
+    'forbids the seccomp profile Unconfined',
     'latest',
     pod({
       securityContext: { seccompProfile: { type: 'Unconfined' } },
@@ -125,7 +125,7 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'seccompProfile (pod and container "c" must not set securityContext.seccompProfile.type to "Unconfined")',
   ],
   [
-    'seccomp by annotation, long ago',
+    'evaluates seccomp annotations before 1.19',
     'v1.18',
     pod(
       {},
@@ -136,9 +136,14 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     ),
     'seccompProfile (forbidden annotation container.seccomp.security.alpha.kubernetes.io/c="unconfined")',
   ],
-  ['seccomp by annotation, now', 'v1.19', pod({}, { 'seccomp.security.alpha.kubernetes.io/pod': 'unconfined' }), ''],
   [
-    'AppArmor unconfined',
+    'ignores seccomp annotations since 1.19',
+    'v1.19',
+    pod({}, { 'seccomp.security.alpha.kubernetes.io/pod': 'unconfined' }),
+    '',
+  ],
+  [
+    'forbids unconfined AppArmor profiles of pods, containers and annotations',
     'latest',
     pod(
       {
@@ -150,38 +155,43 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'forbidden AppArmor profiles (pod and annotation must not set AppArmor profile type to "Unconfined", "container.apparmor.security.beta.kubernetes.io/c=\\"unconfined\\"")',
   ],
   [
-    'sysctls, as they became safe',
+    'forbids sysctls that are not safe yet',
     'v1.26',
     pod({ securityContext: { sysctls: [{ name: 'kernel.msgmax' }, { name: 'net.ipv4.ip_local_reserved_ports' }] } }),
     'forbidden sysctls (kernel.msgmax, net.ipv4.ip_local_reserved_ports)',
   ],
   [
-    'sysctls of 1.27',
+    'permits the safe sysctls of 1.27',
     'v1.27',
     pod({ securityContext: { sysctls: [{ name: 'net.ipv4.ip_local_reserved_ports' }] } }),
     '',
   ],
   [
-    'sysctls of 1.29, before',
+    'forbids a safe sysctl of 1.29 before 1.29',
     'v1.28',
     pod({ securityContext: { sysctls: [{ name: 'net.ipv4.tcp_fin_timeout' }] } }),
     'forbidden sysctls (net.ipv4.tcp_fin_timeout)',
   ],
   [
-    'sysctls of 1.29',
+    'permits the safe sysctls of 1.29 only',
     'v1.29',
     pod({ securityContext: { sysctls: [{ name: 'net.ipv4.tcp_fin_timeout' }, { name: 'net.ipv4.tcp_rmem' }] } }),
     'forbidden sysctls (net.ipv4.tcp_rmem)',
   ],
-  ['sysctls of 1.32', 'v1.32', pod({ securityContext: { sysctls: [{ name: 'net.ipv4.tcp_rmem' }] } }), ''],
   [
-    'processes of a Windows host',
+    'permits the safe sysctls of 1.32',
+    'v1.32',
+    pod({ securityContext: { sysctls: [{ name: 'net.ipv4.tcp_rmem' }] } }),
+    '',
+  ],
+  [
+    'forbids host processes on Windows',
     'latest',
     pod({ securityContext: { windowsOptions: { hostProcess: true } } }),
     'hostProcess (pod must not set securityContext.windowsOptions.hostProcess=true)',
   ],
   [
-    'hosts that a probe names',
+    'forbids host fields of probes and lifecycle hooks',
     'v1.34',
     pod({
       containers: [
@@ -194,7 +204,7 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
     'probe or lifecycle host (container "c" uses probe or lifecycle hosts "10.0.0.1", "127.0.0.1")',
   ],
   [
-    'hosts that a probe names, before 1.34',
+    'ignores host fields of probes before 1.34',
     'v1.33',
     pod({ containers: [container('c', { livenessProbe: { httpGet: { host: 'x' } } })] }),
     '',
@@ -202,15 +212,15 @@ const BASELINE: readonly [what: string, version: string, pod: PodLike, says: str
 ];
 
 const RESTRICTED: readonly [what: string, version: string, pod: PodLike, says: string][] = [
-  ['a hardened pod', 'latest', pod({ containers: [hardened()] }), ''],
+  ['permits a hardened pod', 'latest', pod({ containers: [hardened()] }), ''],
   [
-    'an ordinary pod, all that is missing named',
+    'reports every missing setting of an ordinary pod',
     'latest',
     pod({ containers: [container('c'), container('d')] }),
     'allowPrivilegeEscalation != false (containers "c", "d" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (containers "c", "d" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or containers "c", "d" must set securityContext.runAsNonRoot=true), seccompProfile (pod or containers "c", "d" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")',
   ],
   [
-    'baseline first; what restricted says better is said once',
+    'reports violations of baseline first, and no violation twice',
     'latest',
     pod({
       hostNetwork: true,
@@ -220,7 +230,7 @@ const RESTRICTED: readonly [what: string, version: string, pod: PodLike, says: s
     'host namespaces (hostNetwork=true), unrestricted capabilities (container "c" must not include "SYS_ADMIN" in securityContext.capabilities.add), restricted volume types (volume "v" uses restricted volume type "hostPath")',
   ],
   [
-    'volumes that only a claim may bring',
+    'forbids inline volumes of restricted types',
     'latest',
     pod({
       volumes: [
@@ -234,39 +244,44 @@ const RESTRICTED: readonly [what: string, version: string, pod: PodLike, says: s
     'restricted volume types (volumes "a", "b", "d" use restricted volume types "iscsi", "nfs", "unknown")',
   ],
   [
-    'root, said so',
+    'forbids an explicit user 0 and runAsNonRoot=false',
     'latest',
     pod({ securityContext: { runAsNonRoot: false, runAsUser: 0 }, containers: [hardened({ runAsUser: 0 })] }),
     'runAsNonRoot != true (pod must not set securityContext.runAsNonRoot=false), runAsUser=0 (pod and container "c" must not set runAsUser=0)',
   ],
   [
-    'root in a user namespace',
+    'permits root in a user namespace',
     'v1.35',
     pod({ hostUsers: false, containers: [hardened({ runAsNonRoot: false, runAsUser: 0 })] }),
     '',
   ],
   [
-    'root in a user namespace, before 1.35',
+    'forbids root in a user namespace before 1.35',
     'v1.34',
     pod({ hostUsers: false, containers: [hardened({ runAsUser: 0 })] }),
     'runAsUser=0 (container "c" must not set runAsUser=0)',
   ],
   [
-    'proc mounts in a user namespace',
+    'forbids unmasked proc mounts in a user namespace',
     'v1.35',
     pod({ hostUsers: false, containers: [hardened({ procMount: 'Unmasked' })] }),
     'procMount (container "c" must not set securityContext.procMount to "Unmasked")',
   ],
-  ['root before 1.23', 'v1.22', pod({ containers: [hardened({ runAsUser: 0 })] }), ''],
-  ['a pod for Windows', 'v1.25', pod({ os: { name: 'windows' }, containers: [secured({ runAsNonRoot: true })] }), ''],
+  ['permits runAsUser=0 before 1.23', 'v1.22', pod({ containers: [hardened({ runAsUser: 0 })] }), ''],
   [
-    'a pod for Windows, before 1.25',
+    'permits a Windows pod without Linux settings',
+    'v1.25',
+    pod({ os: { name: 'windows' }, containers: [secured({ runAsNonRoot: true })] }),
+    '',
+  ],
+  [
+    'requires Linux settings of a Windows pod before 1.25',
     'v1.24',
     pod({ os: { name: 'windows' }, containers: [hardened({ capabilities: {} })] }),
     'unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"])',
   ],
   [
-    'said for the pod, taken back for a container',
+    'forbids containers that weaken settings of the pod',
     'latest',
     pod({
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'Localhost' } },
@@ -277,8 +292,8 @@ const RESTRICTED: readonly [what: string, version: string, pod: PodLike, says: s
     }),
     'runAsNonRoot != true (container "d" must not set securityContext.runAsNonRoot=false), seccompProfile (container "d" must not set securityContext.seccompProfile.type to "Unconfined")',
   ],
-  ['the first of all versions', 'v1.0', pod({ containers: [secured({ runAsNonRoot: true })] }), ''],
-  ['a version that is yet to come', 'v1.99', pod({ containers: [hardened()] }), ''],
+  ['evaluates the oldest version', 'v1.0', pod({ containers: [secured({ runAsNonRoot: true })] }), ''],
+  ['evaluates a future version like the latest', 'v1.99', pod({ containers: [hardened()] }), ''],
 ];
 
 describe('pod security standards', () => {

@@ -33,7 +33,7 @@ for (const [user, plural, subresource, object, may] of [
   [TENANT, 'leases', '', {}, false],
   [TENANT, 'pods', '', ENDING, false],
 ] as const)
-  test(`${user.name} updates ${plural}${subresource === '' ? '' : `/${subresource}`}${object === ENDING ? ' that is being deleted' : ''}: ${may}`, () => {
+  test(`${may ? 'grants' : 'denies'} the disk reserve to ${user.name} for updates of ${object === ENDING ? 'deleted ' : ''}${plural}${subresource === '' ? '' : `/${subresource}`}`, () => {
     const request = { user, kind: { definition: KINDS[plural] }, subresource } as unknown as WriteRequest;
     assert.equal(mayUseReserve(request, object), may);
   });

@@ -37,29 +37,35 @@ const SERVER = ['digital signature', 'server auth'];
 const serving = facts({ dnsNames: ['n'] });
 
 const cases: readonly (readonly [string, string, readonly string[], CertificateRequestFacts, boolean])[] = [
-  ['kubelet client', SIGNER.kubeletClient, CLIENT, facts(), true],
-  ['with key encipherment', SIGNER.kubeletClient, [...CLIENT, 'key encipherment'], facts(), true],
-  ['without client auth', SIGNER.kubeletClient, ['digital signature'], facts(), false],
-  ['with server auth as well', SIGNER.kubeletClient, [...CLIENT, 'server auth'], facts(), false],
-  ['with a DNS name', SIGNER.kubeletClient, CLIENT, facts({ dnsNames: ['n'] }), false],
-  ['with an address', SIGNER.kubeletClient, CLIENT, facts({ ipAddresses: ['10.0.0.1'] }), false],
-  ['with an e-mail address', SIGNER.kubeletClient, CLIENT, facts({ emailAddresses: ['a@b'] }), false],
-  ['with a URI', SIGNER.kubeletClient, CLIENT, facts({ uris: ['spiffe://x'] }), false],
+  ['a kubelet client', SIGNER.kubeletClient, CLIENT, facts(), true],
+  ['a kubelet client with key encipherment', SIGNER.kubeletClient, [...CLIENT, 'key encipherment'], facts(), true],
+  ['a kubelet client without client auth', SIGNER.kubeletClient, ['digital signature'], facts(), false],
+  ['a kubelet client with server auth', SIGNER.kubeletClient, [...CLIENT, 'server auth'], facts(), false],
+  ['a kubelet client with a DNS name', SIGNER.kubeletClient, CLIENT, facts({ dnsNames: ['n'] }), false],
+  ['a kubelet client with an IP address', SIGNER.kubeletClient, CLIENT, facts({ ipAddresses: ['10.0.0.1'] }), false],
+  ['a kubelet client with an e-mail address', SIGNER.kubeletClient, CLIENT, facts({ emailAddresses: ['a@b'] }), false],
+  ['a kubelet client with a URI', SIGNER.kubeletClient, CLIENT, facts({ uris: ['spiffe://x'] }), false],
   [
-    'of two organisations',
+    'a kubelet client with two organizations',
     SIGNER.kubeletClient,
     CLIENT,
     facts({ organizations: ['system:nodes', 'system:masters'] }),
     false,
   ],
-  ['of no organisation', SIGNER.kubeletClient, CLIENT, facts({ organizations: [] }), false],
-  ['of another name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'admin' }), false],
-  ['of an empty node name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'system:node:' }), false],
-  ['kubelet serving', SIGNER.kubeletServing, SERVER, serving, true],
-  ['serving without names', SIGNER.kubeletServing, SERVER, facts(), false],
-  ['serving with client auth', SIGNER.kubeletServing, CLIENT, serving, false],
+  ['a kubelet client without an organization', SIGNER.kubeletClient, CLIENT, facts({ organizations: [] }), false],
+  ['a kubelet client with another name', SIGNER.kubeletClient, CLIENT, facts({ commonName: 'admin' }), false],
   [
-    'serving with an e-mail address',
+    'a kubelet client with an empty node name',
+    SIGNER.kubeletClient,
+    CLIENT,
+    facts({ commonName: 'system:node:' }),
+    false,
+  ],
+  ['a serving certificate of a kubelet', SIGNER.kubeletServing, SERVER, serving, true],
+  ['a serving certificate without names', SIGNER.kubeletServing, SERVER, facts(), false],
+  ['a serving certificate with client auth', SIGNER.kubeletServing, CLIENT, serving, false],
+  [
+    'a serving certificate with an e-mail address',
     SIGNER.kubeletServing,
     SERVER,
     facts({ dnsNames: ['n'], emailAddresses: ['a@b'] }),
@@ -68,11 +74,11 @@ const cases: readonly (readonly [string, string, readonly string[], CertificateR
   ['any client', SIGNER.client, CLIENT, facts({ commonName: 'jane', organizations: ['dev'] }), true],
   ['a client of system:masters', SIGNER.client, CLIENT, facts({ organizations: ['system:masters'] }), false],
   ['a client with server auth', SIGNER.client, [...CLIENT, 'server auth'], facts(), false],
-  ['a CA', SIGNER.client, CLIENT, facts({ requestsCa: true }), false],
-  ['a wrong signature', SIGNER.client, CLIENT, facts({ signatureValid: false }), false],
-  ['a small RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 1024 }), false],
-  ['a giant RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 16_384 }), false],
-  ['an unknown signer', 'example.com/x', CLIENT, facts(), false],
+  ['a CA certificate', SIGNER.client, CLIENT, facts({ requestsCa: true }), false],
+  ['a request with an invalid signature', SIGNER.client, CLIENT, facts({ signatureValid: false }), false],
+  ['a 1024-bit RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 1024 }), false],
+  ['a 16384-bit RSA key', SIGNER.client, CLIENT, facts({ keyType: 'rsa', keyBits: 16_384 }), false],
+  ['a request for an unknown signer', 'example.com/x', CLIENT, facts(), false],
 ];
 
 for (const name of ['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b', '*', 'n,O=system:masters'])
@@ -84,7 +90,8 @@ for (const name of ['a/../b', 'a b', 'a\nb', 'A', 'ä', 'a\u0000', '-a', 'a..b',
   });
 
 for (const [title, signer, usages, given, accepted] of cases) {
-  test(`signer: ${title}`, () => assert.equal(rejectionReason(signer, usages, given) === undefined, accepted));
+  test(`signer: ${accepted ? 'accepts' : 'rejects'} ${title}`, () =>
+    assert.equal(rejectionReason(signer, usages, given) === undefined, accepted));
 }
 
 const request = (

@@ -57,22 +57,26 @@ test('adopts matching orphans, releases pods with other labels, and ignores pods
 });
 
 const order: readonly (readonly [string, Pod, Pod])[] = [
-  ['unassigned before assigned', pod({ ready: true }), pod({ node: 'n', phase: 'Pending' })],
-  ['pending before running', pod({ node: 'n', phase: 'Pending' }), pod({ node: 'n' })],
-  ['not ready before ready', pod({ node: 'n', ready: false }), pod({ node: 'n', ready: true })],
+  ['unassigned pods before assigned pods', pod({ ready: true }), pod({ node: 'n', phase: 'Pending' })],
+  ['pending pods before running pods', pod({ node: 'n', phase: 'Pending' }), pod({ node: 'n' })],
+  ['pods that are not ready before ready pods', pod({ node: 'n', ready: false }), pod({ node: 'n', ready: true })],
   [
-    'cheap before dear',
+    'pods with a lower deletion cost first',
     pod({ node: 'n', ready: true, annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-5' } }),
     pod({ node: 'n', ready: true }),
   ],
   [
-    'ready for a short time before ready for long',
+    'recently ready pods before pods that have been ready for long',
     pod({ node: 'n', ready: true, readySinceMs: NOW - 1_000 }),
     pod({ node: 'n', ready: true, readySinceMs: NOW - 3_600_000 }),
   ],
-  ['often restarted first', pod({ node: 'n', ready: true, restarts: 7 }), pod({ node: 'n', ready: true, restarts: 0 })],
   [
-    'young before old',
+    'pods with more restarts first',
+    pod({ node: 'n', ready: true, restarts: 7 }),
+    pod({ node: 'n', ready: true, restarts: 0 }),
+  ],
+  [
+    'newer pods before older pods',
     pod({ node: 'n', ready: true, createdMs: NOW - 10_000 }),
     pod({ node: 'n', ready: true, createdMs: NOW - 80_000_000 }),
   ],

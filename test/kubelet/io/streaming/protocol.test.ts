@@ -315,14 +315,14 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
         client.socket.write(encodeControlFrame(FrameType.synStream, 0, Buffer.alloc(10)).fill(0xff, 5, 8));
         await Promise.resolve();
       },
-      'a header block that is no zlib stream': async (client) => {
+      'a header block that is not a zlib stream': async (client) => {
         client.socket.write(encodeControlFrame(FrameType.synStream, 0, Buffer.alloc(40, 0x41)));
         await Promise.resolve();
       },
-      'a header block that inflates without end': async (client) => {
+      'a header block with a decompression bomb': async (client) => {
         await client.open(1, { streamtype: 'error', bomb: 'x'.repeat(10_000_000) });
       },
-      'a header block that lies about lengths': async (client) => {
+      'a header block with false lengths': async (client) => {
         const lie = encodeHeaderBlock(new Map([['streamtype', 'error']]));
         lie.writeUInt32BE(0xffffffff, 4);
         const fixed = Buffer.alloc(10);
@@ -332,15 +332,15 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
         );
         await Promise.resolve();
       },
-      'a stream id that goes backwards': async (client) => {
+      'a decreasing stream ID': async (client) => {
         await client.open(5, { streamtype: 'error' });
         await client.open(3, { streamtype: 'stdout' });
       },
-      'a cut-short frame': async (client) => {
+      'a truncated frame': async (client) => {
         client.socket.write(encodeControlFrame(FrameType.rstStream, 0, Buffer.alloc(3)));
         await Promise.resolve();
       },
-      'a window that overflows': async (client) => {
+      'a window overflow': async (client) => {
         client.socket.write(encodeWords(FrameType.windowUpdate, 0, 0x7fffffff));
         await Promise.resolve();
       },
