@@ -6,7 +6,7 @@ import { builtinKinds } from '../../src/api/registry/index.ts';
 
 const documents = discoveryDocuments(builtinKinds);
 
-test('shows a short name in one API group only, and not in a removed group', () => {
+test('shows a short name in only one API group, and in no removed group', () => {
   const shortNamesIn = (groupVersion: string, name: string) =>
     documents.resources.get(groupVersion)?.resources.find((each) => each.name === name)?.shortNames;
   assert.deepEqual(shortNamesIn('networking.k8s.io/v1', 'ingresses'), ['ing']);

@@ -52,7 +52,7 @@ describe('--runtime-config', () => {
     );
   });
 
-  it('accepts several names for the core group', () => {
+  it('accepts the spellings v1, /v1 and api/v1 for the core group', () => {
     for (const name of ['v1', '/v1', 'api/v1']) assert.deepEqual(namesOf([name, false]), without(/^\/v1\//));
     assert.deepEqual(namesOf(['api/v1/pods', false]), without(/^\/v1\/pods$/));
   });

@@ -31,7 +31,7 @@ const faultOf = (value: unknown): string => {
   return '';
 };
 
-test('a decoder returns a valid value itself, with its unknown fields', () => {
+test('a decoder returns a valid value unchanged, with its unknown fields', () => {
   const value = { version: 1, claims: [{ uid: 'a', used: null, later: {} }], later: true };
   const decoded: Decoded<typeof CLAIMS> = decode(CLAIMS, value, 'claims.json');
   assert.equal(decoded, value);

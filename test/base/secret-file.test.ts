@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { secretFileProblem } from '../../src/base/secret-file.ts';
 
-test('checks mode and owner of private files and names the command that repairs them', () => {
+test('checks mode and owner of private files and names the command that repairs the file', () => {
   const problem = (mode: number, uid = 0, own = 0): string | undefined =>
     secretFileProblem('/etc/ca.key', { mode: 0o100000 | mode, uid }, own);
   for (const mode of [0o600, 0o400, 0o700]) assert.equal(problem(mode), undefined);

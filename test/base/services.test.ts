@@ -72,7 +72,7 @@ const number = define({
 
 const text = define({ name: 'b', needs: ['a'], start: ({ a }) => `text ${a}` });
 
-test('starts services after the services that they need and stops them in reverse order', async () => {
+test('starts services after their dependencies and stops the services in reverse order', async () => {
   const events: string[] = [];
   const time = new Time();
   const list = serviceList([
@@ -114,7 +114,7 @@ test('independent services start in the order of the list', () => {
   );
 });
 
-test('rejects a list with a cycle, an unknown need or a repeated name', () => {
+test('rejects a list with a dependency cycle, an unknown dependency or a repeated name', () => {
   assert.throws(() => serviceList([number, simple('c', ['a', 'd'], []), simple('d', ['c'], [])]), {
     message: 'services need each other: c → d → c',
   });
@@ -138,7 +138,7 @@ test('stops the started services in reverse order when a start fails, and throws
   assert.deepEqual(events, ['+c', '+d', '-d failure', '-c failure']);
 });
 
-test('stops the other services when the stop of one fails, and logs the failure', async () => {
+test('continues to stop services when the stop of one service fails, and logs the failure', async () => {
   const events: string[] = [];
   const lines: string[] = [];
   const log = createLog({ component: 'test', level: 0, sink: { write: (line) => lines.push(line) }, nowMs: () => 0 });
@@ -165,7 +165,7 @@ test('stops the other services when the stop of one fails, and logs the failure'
   assert.match(lines.join('\n'), /W test service not stopped .*service=b .*broken.*\n.*service=a .*stuck/);
 });
 
-test('stops a service in parallel with the earlier service that it names', async () => {
+test('stops a service in parallel with an earlier service that the service names', async () => {
   const events: string[] = [];
   const waits = Promise.withResolvers<void>();
   const list = serviceList([
@@ -196,7 +196,7 @@ test('stops a service in parallel with the earlier service that it names', async
   assert.deepEqual(events, ['+d', '-d', '-a', '-c', 'a ended']);
 });
 
-test('a second stop signal reaches the services and shortens the wait for those that ignore it', async () => {
+test('a second stop signal reaches the services and shortens the wait for services that ignore the signal', async () => {
   const events: string[] = [];
   const time = new Time();
   const obedient = define({

@@ -13,7 +13,7 @@ const SOURCE = `(function(exports,require,module){
   module.exports.evaluateAll = () => Object.values(table).reduce((sum, each) => each(sum), 0);
 })`;
 
-test('the code cache is the same in every checkout and environment, and V8 accepts it', async () => {
+test('the V8 code cache is identical in every checkout and environment, and V8 accepts the cache', async () => {
   const work = await mkdtemp(join(tmpdir(), 'he-code-cache-'));
   const compileCache = process.env['NODE_COMPILE_CACHE'];
   process.env['NODE_COMPILE_CACHE'] = join(work, 'compiled');

@@ -33,7 +33,7 @@ test('the lock file has a digest for everything that ships, and no registry host
   }
 });
 
-test('locks Node for both architectures at the version that runs the tests', async () => {
+test('locks Node.js for both architectures at the version that runs the tests', async () => {
   const manifest = (await json('package.json')) as Manifest;
   for (const architecture of ['arm64', 'x64']) {
     const name = `node-linux-${architecture}`;

@@ -15,7 +15,7 @@ const alert = (given: Partial<Alert>): Alert => ({
   ...given,
 });
 
-test('the exit code of alerts is 1 for critical alerts, 3 for warnings, and 0 for pending and informative ones', () => {
+test('the command alerts exits with 1 for critical alerts, 3 for warnings, and 0 for pending and informative alerts', () => {
   assert.equal(exitCodeOf({ alerts: [] }), 0);
   assert.equal(exitCodeOf({ alerts: [alert({ severity: 'warning' }), alert({})] }), 1);
   assert.equal(exitCodeOf({ alerts: [alert({ severity: 'warning' }), alert({ state: 'pending' })] }), 3);

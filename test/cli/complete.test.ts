@@ -132,7 +132,7 @@ describe('values of the cluster', () => {
     assert.deepEqual((await completed('rig', 'list', '--kubeconfig', '/nope', '')).values, []);
   });
 
-  test('prints nothing when the server does not answer within the limit', async () => {
+  test('prints no completions when the server does not answer within the limit', async () => {
     answers = false;
     const began = performance.now();
     const out = { stdout: assert.fail, stderr: assert.fail };

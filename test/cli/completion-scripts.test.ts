@@ -38,7 +38,7 @@ describe('completion scripts', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  test('bash passes the words of the line to the executable and offers the values that it prints', {
+  test('bash passes the words of the line to the executable and offers the printed values', {
     skip: isMissing('bash'),
   }, async () => {
     await writeFile(

@@ -63,7 +63,7 @@ Flags:
   );
 });
 
-test('the overview lists each command once and no internal one', async () => {
+test('the command overview lists each public command once and no internal command', async () => {
   const stdout = await printed('--help');
   for (const { name, hidden, summary } of COMMANDS) {
     const lines = stdout.split('\n').filter((line) => line.startsWith(`  ${name} `) && line.endsWith(`  ${summary}`));

@@ -18,7 +18,7 @@ test('shows control characters of a table cell as text, in one line', () => {
   assert.match(text, /edge-1 +\^\[\]0;owned/);
 });
 
-test('shows the evidence of a check as one line, so that it cannot look like a fix', () => {
+test('shows the evidence of a check in one line, so that the evidence cannot imitate a fix', () => {
   const findings = [{ result: 'warning', evidence: `node x is not Ready: ${HOSTILE}`, fix: 'kubectl describe node x' }];
   const check = { id: 'nodes', title: 'nodes', group: 'cluster', result: 'warning', findings };
   const counts = { ok: 0, warning: 1, error: 0, unknown: 0, skipped: 0 };

@@ -175,7 +175,7 @@ describe('API client', () => {
     });
   });
 
-  it('the API client uses new certificates for new requests and keeps open streams until it is closed', async () => {
+  it('the API client uses new certificates for new requests and keeps open streams until the client is closed', async () => {
     let credentials: ClientCredentials = { ca: authority.cert, ...alice };
     const client = connect({ credentials: () => credentials });
     await client.request('GET', '/version');

@@ -35,7 +35,7 @@ describe('work queue', () => {
     assert.deepEqual(ran, ['a', 'b']);
   });
 
-  it('runs a key again that was added while it was processed, never concurrently', async () => {
+  it('runs a key again after the current run if the key was added during the run, never concurrently', async () => {
     let running = 0;
     let most = 0;
     let runs = 0;

@@ -159,7 +159,7 @@ async function run(seed: number, stores: Readonly<Record<string, EtcdClient>>): 
 
 describe('random requests', () => {
   for (const seed of SEEDS) {
-    it(`random requests get the same responses as from the oracle and Debian's etcd, seed ${seed}`, async () => {
+    it(`random requests get the same responses as from a reference implementation and Debian's etcd, seed ${seed}`, async () => {
       const stores: Record<string, EtcdClient> = { ours: await ours(64 << 20), 'ours, without memory': await ours(64) };
       if (await isInstalled(DEBIAN_ETCD)) stores['etcd'] = await debian();
       await run(seed, stores);

@@ -556,7 +556,7 @@ export function runtimeConformance(
         assert.equal((await exited(id)).exitCode, 0);
       }));
 
-    it('attaches to a terminal and resizes it; the container outlives the client', () =>
+    it('attaches to a terminal and resizes the terminal; the container outlives the client', () =>
       withPod(async (sandboxId) => {
         const id = await run(sandboxId, 'exec sh', { stdin: true, tty: true });
         const session = await cri().attach(id, { stdin: true, stdout: true, stderr: false, tty: true });
@@ -615,7 +615,7 @@ export function runtimeConformance(
         assert.deepEqual(numbers, [...numbers.keys()], 'no line was lost or doubled');
       }));
 
-    it('a new host process adopts all containers after the former one was killed', () =>
+    it('a new host process adopts all containers after the former process was killed', () =>
       withPod(async (sandboxId) => {
         const lives = await run(sandboxId, 'echo alive; sleep 60', { name: 'lives' });
         const ends = await run(sandboxId, 'sleep 0.3; exit 8', { name: 'ends' });
@@ -630,7 +630,7 @@ export function runtimeConformance(
         assert.equal((await status(lives)).state, 'exited');
       }));
 
-    it('stops a sandbox with its containers and removes it', async () => {
+    it('stops and removes a sandbox with its containers', async () => {
       const config = sandboxConfig();
       const sandboxId = await cri().runPodSandbox(config);
       const id = await run(sandboxId, 'sleep 60');

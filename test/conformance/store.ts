@@ -135,7 +135,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.deepEqual(gone.current, [undefined]);
     });
 
-    it('commits several guards and keys in one revision or not at all', async () => {
+    it('commits several guards and keys atomically in a single revision', async () => {
       const prefix = fresh();
       const [a, b, c] = [`${prefix}a`, `${prefix}b`, `${prefix}c`];
       const revision = await put(c, 'c');
@@ -250,7 +250,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.events[3]?.kv.createRevision, third);
     });
 
-    it('a watch receives the events of one revision together', async () => {
+    it('a watch receives the events of a revision together', async () => {
       const prefix = fresh();
       const start = (await store.get(prefix)).revision + 1;
       const watched = recorder();
@@ -316,7 +316,7 @@ export function storeConformance(suite: StoreSuite): void {
       }
     });
 
-    it('applies relaxed commits immediately, in revision order with durable ones', async () => {
+    it('applies relaxed commits immediately, in revision order with durable commits', async () => {
       const key = `${fresh()}a`;
       const first = await store.commit({ guards: [], puts: [{ key, value: bytes('1') }], durability: 'relaxed' });
       const seen = await store.get(key);
@@ -335,7 +335,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(new Set(results.map((result) => result.revision)).size, 20);
     });
 
-    it('lets exactly one of many concurrent guarded writers win each revision', async () => {
+    it('exactly one of many concurrent guarded writers succeeds at each revision', async () => {
       const key = `${fresh()}counter`;
       await put(key, '0');
       const add = async (): Promise<void> => {
@@ -354,7 +354,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(text((await store.get(key)).kv?.value), '24');
     });
 
-    it('renews a lease and reports when it has expired', async () => {
+    it('renews a lease and reports its expiry', async () => {
       const prefix = fresh();
       const lease = await store.grantLease(2);
       await store.commit({ guards: [], puts: [{ key: `${prefix}kept`, value: bytes('v'), lease }] });
@@ -389,7 +389,7 @@ export function storeConformance(suite: StoreSuite): void {
       );
     });
 
-    it('stores values with all bytes and of one megabyte', async () => {
+    it('stores values with arbitrary bytes and values of one megabyte', async () => {
       const key = `${fresh()}big`;
       const value = new Uint8Array(1_200_000);
       for (let i = 0; i < value.length; i += 1) value[i] = (i * 31) & 0xff;

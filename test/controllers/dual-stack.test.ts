@@ -44,7 +44,7 @@ const refusal = async (attempt: Promise<unknown>): Promise<string> => {
   assert.fail('accepted');
 };
 
-test('assigns a node a pod range of each family, the primary one first', async () => {
+test('assigns a node a pod range of each family, the range of the primary family first', async () => {
   await plane.addNode('one');
   await plane.addNode('two');
   const ranges = await Promise.all(
@@ -61,7 +61,7 @@ test('assigns a node a pod range of each family, the primary one first', async (
   ]);
 });
 
-test('replaces both InternalIPs of a node together', async () => {
+test('an update replaces the IPv4 and the IPv6 InternalIP of a node together', async () => {
   const write = (...addresses: string[]) =>
     plane.of(resources.nodes).patch(
       'one',
@@ -98,7 +98,7 @@ test('assigns cluster IPs by policy and families', async () => {
   assert.deepEqual([headless.spec?.clusterIPs, headless.spec?.ipFamilies], [['None'], both]);
 });
 
-test('allocates requested addresses of both families once, and releases them by name', async () => {
+test('allocates requested IPv4 and IPv6 addresses once, and releases the addresses by name', async () => {
   const wanted = { ipFamilyPolicy: 'RequireDualStack', clusterIPs: ['172.30.7.7', 'fd02::7'], clusterIP: '172.30.7.7' };
   assert.deepEqual((await create('wanted', wanted)).spec?.clusterIPs, ['172.30.7.7', 'fd02::7']);
   assert.match(await refusal(create('again', { clusterIP: 'fd02:0::7' })), /provided IP is already allocated/);
@@ -112,7 +112,7 @@ test('allocates requested addresses of both families once, and releases them by 
   assert.deepEqual((await create('next', { clusterIP: 'fd02::7' })).spec?.ipFamilies, ['IPv6']);
 });
 
-test('upgrades a service to two families and downgrades it again', async () => {
+test('upgrades a service to two families and downgrades the service again', async () => {
   const plain = await services().get('plain', 'default');
   const upgraded = await services().update({ ...plain, spec: { ...plain.spec, ipFamilyPolicy: 'RequireDualStack' } });
   assert.deepEqual(families(upgraded), ['RequireDualStack', ['IPv4', 'IPv6'], ['IPv4', 'IPv6']]);
@@ -123,12 +123,12 @@ test('upgrades a service to two families and downgrades it again', async () => {
   assert.deepEqual((await create('heir', { clusterIP: second })).spec?.clusterIPs, [second]);
 });
 
-test('sets both ranges in the ServiceCIDR kubernetes', async () => {
+test('publishes the IPv4 and IPv6 ranges in the ServiceCIDR kubernetes', async () => {
   const range = await plane.of(resources.serviceCidrs).get('kubernetes');
   assert.deepEqual(range.spec?.cidrs, SERVICES.split(','));
 });
 
-test("creates slices of both families with the addresses of a service's pods", async () => {
+test("creates IPv4 and IPv6 slices with the addresses of a service's pods", async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'web', namespace: 'default', labels: { app: 'web' } },
     spec: { nodeName: 'one', containers: [{ name: 'c', image: 'i' }] },

@@ -29,7 +29,7 @@ const available = (plane: ControlPlane, name: string) =>
     `${name} available`,
   );
 
-test('keeps a standby idle until the leader releases the lease, and then starts it immediately', async () => {
+test('keeps a standby idle until the leader releases the lease, and then starts the standby immediately', async () => {
   await eventually(async () => first.controllers.leading && first.scheduler.leading, 'the first to lead');
   const { api } = first;
   const second = await startControlPlane({ identity: 'second', api, kubelets: false });

@@ -110,7 +110,7 @@ test('fills a token secret of an account until the account or the secret is dele
   assert.notEqual((await review()).status.authenticated, true);
 });
 
-test('deletes the content of a terminating namespace, and reports the finalizers that block it', async () => {
+test('deletes the content of a terminating namespace, and reports the finalizers that block the deletion', async () => {
   await plane.of(resources.namespaces).create({ metadata: { name: 'doomed' } });
   await eventually(() => plane.of(resources.serviceAccounts).get('default', 'doomed'), 'the account');
   await maps().create({ metadata: { name: 'held', namespace: 'doomed', finalizers: ['example.com/hold'] } });
@@ -191,7 +191,7 @@ test('deletes a dependent whose owner never existed, and removes only the owner 
   assert.equal(await gone(maps().get('real', namespace)), false);
 });
 
-test('ignores a reference from another namespace without affecting valid ones', async () => {
+test('ignores an owner reference to another namespace without affecting valid references', async () => {
   const owner = await maps().create({ metadata: { name: 'home', namespace } });
   await plane.of(resources.namespaces).create({ metadata: { name: 'abroad' } });
   await eventually(() => plane.of(resources.serviceAccounts).get('default', 'abroad'), 'the namespace');
@@ -220,7 +220,7 @@ test('deletes the replica sets and pods of a deployment', async () => {
   assert.equal(sets.length, 0);
 });
 
-test('updates Endpoints and slices with readiness, and deletes them with their service', async () => {
+test('updates Endpoints and slices with readiness, and deletes the objects with their service', async () => {
   await plane.of(resources.deployments).create({
     metadata: { name: 'be', namespace },
     spec: {
@@ -294,7 +294,7 @@ test('a metadata-only informer holds only type and metadata, from list and watch
   }
 });
 
-test('collects custom resources as owners and dependents, and deletes them with namespace and definition', async () => {
+test('garbage-collects custom resources as owners and dependents, and with their namespace and definition', async () => {
   const call = (method: string, path: string, body?: unknown) =>
     plane.api.call<{ metadata: { uid: string } }>(method, path, body === undefined ? {} : { body });
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';

@@ -84,7 +84,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.match(table, /^etcd +0\.1\.0 +True +False +False +\d+m?\d*s/m);
   });
 
-  test('cluster operators are not written while nothing changes', async () => {
+  test('cluster operators are not written without a change', async () => {
     const versions = async (): Promise<(string | undefined)[]> =>
       [...(await operators()), await clusterVersion()].map(({ metadata }) => metadata?.resourceVersion);
     await eventually('a calm minute begins', 30_000, async () => {
@@ -135,7 +135,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.deepEqual(types, ['Available', 'Failing', 'Progressing', 'Upgradeable', 'RetrievedUpdates']);
   });
 
-  test('rejects releases that are unsigned, damaged or older, with one line', async () => {
+  test('rejects unsigned, damaged and older releases with a one-line error', async () => {
     const refused = async (path: string, why: RegExp): Promise<void> => {
       const ran = await hyperedge('bundle', 'import', path);
       assert.equal(ran.code, 1);

@@ -63,7 +63,7 @@ after(async () => {
   await appliance?.stop();
 });
 
-test('imports and pins archives in the drop directory and reports a broken one on the Node', async () => {
+test('imports and pins archives in the drop directory, and reports a broken archive on the Node', async () => {
   await eventually('the dropped image', 120_000, async () => {
     const listed = await appliance.hyperedge(['image', 'list', '-o', 'json', '--root', appliance.root]);
     const images: { repoTags: string[]; pinned?: boolean }[] = JSON.parse(listed.stdout);
@@ -75,7 +75,7 @@ test('imports and pins archives in the drop directory and reports a broken one o
   });
 });
 
-test('applies, updates and prunes the deploy directory; a broken file stops only itself', async () => {
+test('applies, updates and prunes the deploy directory; a broken file does not affect other files', async () => {
   const value = (name: string): Promise<string> =>
     appliance.must(['get', 'configmap', name, '--ignore-not-found', '-o', 'jsonpath={.data.value}']);
   await eventually('both objects', 120_000, async () =>

@@ -196,7 +196,7 @@ test('recovers a repeatedly killed control plane in seconds, and restarts on req
   );
 });
 
-test('keeps pods and control plane running when the host process is killed, and adopts them at the next start', async () => {
+test('pods and control plane continue when the host process is killed, and the next start adopts them', async () => {
   const before = await containerPids('steady');
   const components = await Promise.all([componentPid('etcd'), componentPid('api'), componentPid('controllers')]);
   const restartsBefore = await restarts('steady');
@@ -213,7 +213,9 @@ test('keeps pods and control plane running when the host process is killed, and 
   assert.equal(await restarts('steady'), restartsBefore);
 });
 
-test('skips the grace period at a second stop signal and leaves nothing behind', { timeout: 360_000 }, async () => {
+test('a second stop signal skips the grace period and leaves no processes or mounts', {
+  timeout: 360_000,
+}, async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: pod('stubborn', "trap '' TERM; while :; do sleep 1; done").replace('Seconds: 1', 'Seconds: 30'),
   });

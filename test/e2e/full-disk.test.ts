@@ -105,7 +105,7 @@ test('starts the control plane with a full disk after power cuts, and deletes ob
   }
 });
 
-test('starts from its reserve if the whole root is one full file system', async () => {
+test('starts from the disk reserve if the root is a single full file system', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-reserve-'));
   await must('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', root]);
   const appliance = await Appliance.create({ root });

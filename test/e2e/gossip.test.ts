@@ -196,7 +196,7 @@ test('does not declare a member dead that is suspended for a second', { skip: mi
   heard.close();
 });
 
-test('declares a killed member dead within seconds, and it rejoins', {
+test('declares a killed member dead within seconds, and the member rejoins', {
   skip: missing,
   timeout: 120_000,
 }, async (t) => {

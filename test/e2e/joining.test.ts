@@ -154,7 +154,7 @@ async function refusal(host: Appliance): Promise<string> {
   return host.output.trim().split('\n').at(-1) ?? '';
 }
 
-test('reports each invalid input with one clear line and joins at the next attempt', { timeout: 300_000 }, async () => {
+test('reports each invalid input in one line, and joins at the next attempt', { timeout: 300_000 }, async () => {
   const created = await token();
   const masters = await token('--roles', 'master,etcd,node');
   const host = await lan.add({ name: 'h5', address: '10.88.0.5' });

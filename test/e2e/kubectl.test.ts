@@ -46,7 +46,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await must('create', 'namespace', namespace);
     });
 
-    test('applies a deployment that rolls out, and applies it again without changes', async () => {
+    test('applies a deployment that rolls out, and a second apply makes no changes', async () => {
       await writeFile(file, deployment(namespace, 2));
       assert.match(await must('apply', '-f', file), /deployment.apps\/web created/);
       assert.match(await inNamespace('rollout', 'status', 'deploy/web', '--timeout=60s'), /successfully rolled out/);
@@ -208,7 +208,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       assert.equal(denied.stdout.trim(), 'no');
     });
 
-    test('logs follows a running container, and prints the log of the previous one', async () => {
+    test('logs follows a running container, and prints the log of the previous container', async () => {
       await inNamespace(
         'run',
         'talker',
@@ -260,7 +260,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       await inNamespace('delete', 'pod', 'ticker', '--now');
     });
 
-    test('exec runs commands with and without a terminal, and cp copies in both directions', async () => {
+    test('exec runs commands with and without a terminal, and cp copies to and from a container', async () => {
       const pod = (await inNamespace('get', 'pods', '-l', 'app=web', '-o', 'name')).trim().split('\n')[0] ?? '';
       assert.equal(await inNamespace('exec', pod, '--', '/bin/sh', '-c', 'echo $GREETING'), 'hello v1\n');
       const failed = await appliance.kubectl(['-n', namespace, 'exec', pod, '--', '/bin/sh', '-c', 'exit 42'], {

@@ -90,7 +90,7 @@ const stateIs = (state: string): Promise<NodeAnnotations> =>
     return found.state === state ? found : undefined;
   });
 
-test('writes a file of a fragment to the host without a reboot', { timeout: 120_000 }, async (t) => {
+test('writes a file of a MachineConfig to the host without a reboot', { timeout: 120_000 }, async (t) => {
   const before = await poolAt(() => true);
   const began = performance.now();
   await kubectl(['apply', '-f', '-'], fragment('hello'));
@@ -105,7 +105,7 @@ test('writes a file of a fragment to the host without a reboot', { timeout: 120_
   assert.ok(performance.now() - began < 20_000);
 });
 
-test('reports drift with its path and repairs it', { timeout: 120_000 }, async (t) => {
+test('reports configuration drift with the path of the file, and repairs the file', { timeout: 120_000 }, async (t) => {
   let began = performance.now();
   await writeFile(join(root, 'etc/motd'), 'drifted');
   const { reason = '' } = await stateIs('Degraded');

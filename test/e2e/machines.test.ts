@@ -67,7 +67,7 @@ const untilHost = (what: string, check: (host: Host) => boolean, timeoutMs = 30_
     throw new Error(`${String(error)}\n${blank.output.slice(-3000)}`);
   });
 
-test('adds a blank host to the inventory, where it waits for approval', { timeout: 60_000 }, async () => {
+test('adds a blank host to the inventory as a host that waits for approval', { timeout: 60_000 }, async () => {
   const host = await untilHost('available', ({ status }) => status.provisioning.state === 'available');
   assert.equal(host.spec.online, false);
   assert.ok(host.status.hardware.cpu.count > 0);

@@ -69,7 +69,7 @@ test('reconnects a worker when the address of the running master changes', { tim
   await isReady('h2');
 });
 
-test('marks a disconnected worker NotReady within seconds, also if it is the only other host', {
+test('marks a disconnected worker NotReady within seconds, also in a cluster of two hosts', {
   timeout: 90_000,
 }, async () => {
   // Wait until the ring has both members again.

@@ -119,7 +119,7 @@ after(async () => {
   await rm(scratch, { recursive: true, force: true });
 });
 
-test('installs an operator from a directory and upgrades it after approval', async () => {
+test('installs an operator from a directory and upgrades the operator after approval', async () => {
   await apply(
     olm('CatalogSource', 'lab', 'openshift-marketplace', {
       sourceType: 'grpc',

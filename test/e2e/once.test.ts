@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { emptyLevels, podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 import { eventually, projectRoot, run } from './harness.ts';
 
-test('npm start -- --once passes every step and leaves nothing behind', { timeout: 180_000 }, async () => {
+test('npm start -- --once passes every step and cleans up completely', { timeout: 180_000 }, async () => {
   const parent = await mkdtemp(join(tmpdir(), 'he-once-'));
   const root = join(parent, 'root');
   try {

@@ -227,7 +227,7 @@ describe('routes', { timeout: 400_000 }, () => {
     });
   });
 
-  test('prints the admitted routes with haproxy-config --routes and counts them in /metrics', async () => {
+  test('haproxy-config --routes prints the admitted routes, and /metrics counts the routes', async () => {
     const printed = await host.hyperedge(['haproxy-config', '--routes', '--root', host.root]);
     assert.equal(printed.code, 0, printed.stderr);
     assert.match(printed.stdout, /req\.ssl_sni -m reg -i '\^pass-default\\\.apps/);

@@ -210,7 +210,7 @@ async function isAccepted(host: Appliance, token: string): Promise<boolean> {
 }
 
 test(
-  'authorities and token keys are rotated under an open watch; both generations work until the last phase',
+  'rotates CAs and token keys under an open watch; old and new generation work until the last phase',
   {
     timeout: 300_000,
   },

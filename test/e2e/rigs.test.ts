@@ -186,7 +186,7 @@ const phase = (name: string, wanted: string) =>
     return status.phase === wanted ? status : undefined;
   });
 
-test('starts the pod of a second claim on a rig when the first claim is released, and ends the pod with its lease', {
+test('starts the pod of a second claim on a rig when the first claim is released, and ends the pod with the lease of the claim', {
   timeout: 180_000,
 }, async () => {
   await lab.apply({

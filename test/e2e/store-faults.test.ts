@@ -25,7 +25,7 @@ test('resumes writes soon after the leader is killed, stopped or suspended', asy
   assert.ok(Math.max(...paused) < 3000, paused.join());
 });
 
-test('commits nothing on a leader that was suspended for five seconds', async () => {
+test('a leader that was suspended for five seconds commits no entry', async () => {
   await using members = await Members.make(3);
   members.start();
   const leader = await members.leader();

@@ -298,7 +298,7 @@ async function assertIndex({ directory, files }: Opened): Promise<string> {
   return page;
 }
 
-test('a bundle of a running host has all sections, none of the planted secrets, and a page without scripts', async () => {
+test('a bundle of a running host has all sections, contains no planted secret, and has a page without scripts', async () => {
   await plantFiles();
   assert.ok(planted.length >= 30, String(planted.length));
   const opened = await bundle('up');

@@ -11,7 +11,7 @@ if (missing !== undefined) console.log(`not run: ${missing}`);
 /** Three times the bound of the lab, because other tests run concurrently. */
 const ERROR_WINDOW_MS = 3_000;
 
-test('forms a cluster of three blank hosts that survives the loss of one', {
+test('forms a cluster of three blank hosts that survives the loss of a host', {
   skip: missing ?? false,
   timeout: 240_000,
 }, async () => {

@@ -67,7 +67,7 @@ describe('usage history', { timeout: 900_000 }, () => {
     await rm(scratch, { recursive: true, force: true });
   });
 
-  it('shows that a busy pod uses more CPU than an idle one, in all scopes', async () => {
+  it('shows that a busy pod uses more CPU than an idle pod, in all scopes', async () => {
     await eventually('two samples of the pods', 90_000, async () => {
       const answer = await read('scope=pod&metric=cpu&since=10m');
       return numbers(seriesOf(answer, 'busy')?.['cpu']?.average).length >= 2 ? true : undefined;

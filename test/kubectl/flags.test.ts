@@ -32,12 +32,12 @@ function byWords(verbs: readonly Verb[], before: readonly string[] = []): Map<st
 
 const own = byWords(VERBS);
 
-test('the built-in client has the verbs of kubectl except those that are listed', () => {
+test('the built-in client has the verbs of kubectl except for listed exceptions', () => {
   const missing = Object.keys(facts.verbs).filter((words) => !own.has(words));
   assert.deepEqual(missing.toSorted(), Object.keys(MISSING_VERBS).toSorted());
 });
 
-test('the verbs of the built-in client have the flags of kubectl except those that are listed', () => {
+test('the verbs of the built-in client have the flags of kubectl except for listed exceptions', () => {
   const missing: string[] = [];
   for (const [words, flags] of Object.entries(facts.verbs)) {
     const verb = own.get(words);
@@ -52,7 +52,7 @@ test('the verbs of the built-in client have the flags of kubectl except those th
   assert.deepEqual(missing.toSorted(), Object.keys(MISSING_FLAGS).toSorted());
 });
 
-test('the built-in client has the global flags of kubectl except those that are listed', () => {
+test('the built-in client has the global flags of kubectl except for listed exceptions', () => {
   const missing = Object.keys(facts.global).filter((name) => !(name in GLOBAL_FLAGS));
   assert.deepEqual(missing.toSorted(), Object.keys(MISSING_GLOBAL_FLAGS).toSorted());
 });

@@ -49,7 +49,7 @@ test('every kind of config.openshift.io has rules for its settings', () => {
 });
 
 for (const { kind } of configKinds)
-  test(`supports every field of ${kind} or rejects it by name`, () => {
+  test(`supports every field of ${kind} or rejects the field by name`, () => {
     const all = leaves(`${PREFIX}${kind}Spec`);
     if (kind !== 'ClusterOperator') assert.ok(all.length > 0);
     for (const { path, spec: positive, field } of all) {

@@ -135,7 +135,7 @@ test('validates the conditions of a disruption budget', () => {
 
 const ports = (...given: object[]): Change => put({ podSelector: {}, ingress: [{ ports: given }] }, 'spec');
 
-test('requires a numeric start of port ranges and one ingress class', () => {
+test('requires a numeric port for endPort, and rejects a second ingress class', () => {
   const at0 = 'spec.ingress[0].ports[0].endPort';
   const annotation = 'kubernetes.io/ingress.class';
   check([
@@ -235,7 +235,7 @@ const POLICY = 'ValidatingAdmissionPolicy';
 const DNS1035 =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-test('rejects webhook resources that a wildcard covers', () => {
+test('rejects resources in webhook rules that a wildcard already covers', () => {
   const at0 = 'webhooks[0].rules[0].resources';
   check([
     ['ValidatingWebhookConfiguration', rules('pods/*', 'services', '*/scale', 'pods'), []],

@@ -13,7 +13,7 @@ const annotated = (text: string, kubelet = 0): Node => ({
   status: { daemonEndpoints: { kubeletEndpoint: { Port: kubelet } } },
 });
 
-test('writes reserved ports sorted and without duplicates, and reads them back', () => {
+test('writes reserved ports sorted and without duplicates, and parses the same list', () => {
   const ports: ReservedPort[] = [
     { protocol: 'UDP', port: 7946 },
     { protocol: 'TCP', port: 8443 },

@@ -539,7 +539,7 @@ test('accepts approval of certificate requests through /approval and certificate
   ]);
 });
 
-test('converts all versions of events to one stored form', () => {
+test('converts all versions of events to the same stored form', () => {
   const alias = kindNamed('Event').aliases?.[0];
   assert.ok(alias);
   const given = {

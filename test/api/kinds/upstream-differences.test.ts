@@ -161,7 +161,7 @@ test('counts template changes of a daemon set in an annotation', () => {
   assert.equal(of(next), '2');
 });
 
-test('gives a job without labels the labels of its pods, generated ones included', () => {
+test('copies the labels of the pod template to a job without labels, including generated labels', () => {
   const labels = (change?: Change): unknown => Object.keys((created('Job', change).metadata['labels'] ?? {}) as object);
   const generated = [
     'batch.kubernetes.io/job-name',
@@ -266,7 +266,7 @@ const EMPTY_POLICIES: readonly [string, Change, string][] = [
   ],
 ];
 
-test('does not default an empty text that differs from an absent one', () => {
+test('does not default an empty string that differs from an absent field', () => {
   for (const [kind, change, expected] of EMPTY_POLICIES) {
     const errors = texts(kindNamed(kind).strategy.validate?.(readAs(kind, change)));
     assert.deepEqual(errors, [expected], kind);

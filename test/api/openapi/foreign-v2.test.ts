@@ -43,7 +43,7 @@ test('extracts the paths of a group with exactly the definitions that they need'
   ]);
 });
 
-test('equal OpenAPI definitions are shared, and different ones are renamed with all definitions that refer to them', () => {
+test('equal OpenAPI definitions are shared, and different definitions of the same name are renamed with their references', () => {
   const { Size, Owner, ...rest } = partOfV2(DOCUMENT, AT).definitions;
   const part = { ...partOfV2(DOCUMENT, AT), definitions: { ...rest, Size: Size ?? {}, Owner: Owner ?? {} } };
   const known = {

@@ -73,7 +73,7 @@ test('sets the defaults of a pod', () => {
   });
 });
 
-test('does not set defaults in templates that are for pods only', () => {
+test('sets no defaults in pod templates that apply only to pods', () => {
   const template = at(
     defaulted('Deployment', (document) => {
       at(document, 'spec', 'template', 'spec')['hostNetwork'] = true;
@@ -544,7 +544,7 @@ test('allows the same changes of a pod as upstream', () => {
   );
 });
 
-test('adds ephemeral containers, and nothing else, through their subresource', () => {
+test('the ephemeralcontainers subresource adds ephemeral containers and changes no other field', () => {
   const strategy = pods.subresourceStrategies?.['ephemeralcontainers'];
   assert.ok(strategy);
   const old = created('Pod');
@@ -631,7 +631,7 @@ test('resizes CPU and memory of running containers and removes no request or lim
   }
 });
 
-test('uses a grace period only for pods on a kubelet', () => {
+test('uses a grace period only for pods that are assigned to a node', () => {
   const grace = (change: (pod: Document) => void): number | undefined =>
     pods.defaultGraceSeconds?.(created('Pod', change));
   assert.equal(

@@ -246,7 +246,7 @@ describe('quota usage of objects', () => {
 describe('a request with quotas', () => {
   const small = pod({ containers: [container({ cpu: '1' }, { cpu: '2' })] });
 
-  it('a request with quotas is charged to every quota that counts it, for the resources of that quota', () => {
+  it('a request with quotas is charged to every quota that counts the object, for the resources of the quota', () => {
     assert.equal(
       verdict(
         [
@@ -306,7 +306,7 @@ describe('a request with quotas', () => {
     );
   });
 
-  it('a pod that changes to another quota is charged there in full', () => {
+  it('a pod that changes to another quota is charged in full to the new quota', () => {
     const terminating = quota({ pods: '1' }, { pods: '0' }, { scopes: ['Terminating'] });
     const evaluator = evaluatorOf(PODS);
     const bound = pod({ activeDeadlineSeconds: 1 });

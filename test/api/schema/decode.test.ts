@@ -122,12 +122,12 @@ test('decoding treats prototype keys as plain data', () => {
   assert.equal(({} as { x?: number }).x, undefined);
 });
 
-test('limits the number of unknown fields that it reports', () => {
+test('limits the number of reported unknown fields', () => {
   const fields = Array.from({ length: 5000 }, (_, index) => `"f${index}":1`).join(',');
   assert.equal(decode('Pod', `{${fields}}`).unknownFields.length, 64);
 });
 
-test('decoding is idempotent', () => {
+test('decoding a decoded object returns the same object', () => {
   const text = '{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"0.1","memory":"0.1Gi"}}}]}}';
   const once = decode('Pod', text).object;
   assert.deepEqual(decode('Pod', JSON.stringify(once)).object, once);

@@ -196,7 +196,7 @@ it('sets the same defaults as a reference implementation for random schemas and 
 });
 
 describe('validation', () => {
-  it("validation has upstream's errors", () => {
+  it("validation reports upstream's errors", () => {
     const cases: [JsonObject, JsonValue, string[]][] = [
       [of({}, { required: ['a'] }), {}, ['a: Required value']],
       [

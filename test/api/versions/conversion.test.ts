@@ -116,7 +116,7 @@ const schemaFor = (kind: KindDefinition, alias: KindAlias): ObjectNode => {
 
 for (const kind of builtinKinds) {
   for (const alias of kind.aliases ?? []) {
-    test(`${kind.kind}: loses nothing in a conversion to ${alias.group}/${alias.version} and back`, () => {
+    test(`${kind.kind}: a conversion to ${alias.group}/${alias.version} and back preserves all fields`, () => {
       const stored = schemaOfType(kind.schemaName);
       assert.ok(stored);
       const served = schemaFor(kind, alias);

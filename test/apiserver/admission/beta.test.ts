@@ -35,7 +35,7 @@ describe('beta versions', () => {
   const serving = { usages: ['digital signature', 'server auth'] };
   const legacy = 'kubernetes.io/legacy-unknown';
 
-  it('v1beta1 infers the signer of a certificate request that names none', async () => {
+  it('v1beta1 infers the signer of a certificate request without a signer name', async () => {
     const names = { dns: ['a.lab'], ips: [] };
     const cases = [
       [createSigningRequest(privateKey, NODE), client, 'kubernetes.io/kube-apiserver-client-kubelet'],
@@ -60,7 +60,7 @@ describe('beta versions', () => {
     assert.equal((await server.call('PATCH', path, options)).code, 200);
   });
 
-  it('requires in v1 the fields that are optional in v1beta1', async () => {
+  it('fields that are optional in v1beta1 are required in v1', async () => {
     const pem = createSigningRequest(privateKey, NODE);
     const silent = await ask('v1', pem, client);
     assert.match(silent.body.message, /spec\.signerName: Required value/);

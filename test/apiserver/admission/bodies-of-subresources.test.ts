@@ -76,7 +76,7 @@ describe('bodies of subresources', () => {
     assert.deepEqual([spec?.audiences, spec?.expirationSeconds], [['narrow'], 900]);
   });
 
-  it('a body changed by a webhook is validated', async () => {
+  it('a subresource body that a webhook changed is validated', async () => {
     hooks.on('/short', () => patchOf({ op: 'replace', path: '/spec/expirationSeconds', value: 5 }));
     await onTokens('Mutating', '/short');
     const { code, message } = await token({ audiences: ['wide'] });
@@ -84,7 +84,7 @@ describe('bodies of subresources', () => {
     assert.match(message ?? '', /may not specify a duration less than 10 minutes/);
   });
 
-  it('validating webhooks receive the body with defaults', async () => {
+  it('validating webhooks receive the body of a subresource with defaults', async () => {
     hooks.on('/see', () => ({ allowed: true }));
     await onTokens('Validating', '/see');
     assert.equal((await token({})).code, 201);

@@ -5,7 +5,7 @@ import { startServer } from '../harness.ts';
 const MAP = '/api/v1/namespaces/openshift-node/configmaps/hyperedge-left-nodes';
 const GROUP = 'node-restriction.kubernetes.io/node-group';
 
-test('the group of a Node is kept when its own host deletes it, not when an administrator does', async () => {
+test('keeps the group of a Node that its own host deletes, but not of a Node that an administrator deletes', async () => {
   const server = await startServer();
   try {
     const create = async (name: string): Promise<string> => {

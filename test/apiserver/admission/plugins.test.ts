@@ -206,7 +206,7 @@ describe('admission plug-ins that are on by default', () => {
   after(() => server.stop());
   const post = (path: string, body: unknown) => server.call<Body>('POST', path, { body });
 
-  it('allows the expansion of claims only if they are bound and their class allows it', async () => {
+  it('allows the expansion of a claim only if the claim is bound and its class allows expansion', async () => {
     const classes = '/apis/storage.k8s.io/v1/storageclasses';
     await post(classes, { metadata: { name: 'grows' }, provisioner: 'x.example.com', allowVolumeExpansion: true });
     await post(classes, { metadata: { name: 'stays' }, provisioner: 'x.example.com' });
@@ -235,7 +235,7 @@ describe('admission plug-ins that are on by default', () => {
     );
   });
 
-  it('copies the zone label of the node to a bound pod that has none', async () => {
+  it('copies the zone label of the node to a bound pod without a zone label', async () => {
     const zone = 'topology.kubernetes.io/zone';
     const region = 'topology.kubernetes.io/region';
     await post('/api/v1/nodes', { metadata: { name: 'n', labels: { [zone]: 'z', [region]: 'r', other: 'x' } } });

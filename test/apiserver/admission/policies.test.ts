@@ -147,7 +147,7 @@ describe('validating admission policies', () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
-  it('validating admission policies report only the exceeded budget if their expressions together exceed it', async () => {
+  it('validating admission policies that together exceed the budget report only the exceeded budget', async () => {
     const loop = 'object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != "")))';
     const many = Array.from({ length: 40 }, (_, index) => ({ expression: `${loop} && ${index} >= 0` }));
     await policy({ validations: [{ expression: 'false', message: 'never' }, ...many] });

@@ -76,7 +76,7 @@ describe('resource quotas', () => {
   after(() => server.stop());
   const post = (path: string, body: unknown) => server.call<Body>('POST', path, { body });
 
-  it(`${CREATORS} concurrent clients get exactly the quota, and requests are rejected only for the quota`, async () => {
+  it(`${CREATORS} concurrent clients use the quota exactly, and all rejections are due to the quota`, async () => {
     await newNamespace(server, 'crowded');
     await setQuota(server, 'crowded', { pods: '50', 'requests.cpu': '10', 'count/pods': '60' });
     const made = await Promise.all(Array.from({ length: CREATORS }, () => greedyCreator(server, 'crowded', 50)));

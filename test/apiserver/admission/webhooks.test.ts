@@ -16,7 +16,7 @@ interface Body {
   metadata: { name: string; uid: string; labels?: Record<string, string>; creationTimestamp: string };
 }
 
-test('responses of v1 must have apiVersion, kind and uid, those of v1beta1 need not', () => {
+test('webhook responses of v1 must have apiVersion, kind and uid; responses of v1beta1 need not', () => {
   const patch = Buffer.from('[]').toString('base64');
   const bare = { response: { allowed: true, patch } };
   assert.deepEqual(readAnswer(bare, 'u', 'v1beta1', true).patch, []);
@@ -209,7 +209,7 @@ describe('admission webhooks', () => {
     assert.notEqual(answer.body.metadata.uid, 'forged');
   });
 
-  it('admission webhooks do not make the updater own their changes, and invalid managedFields from them are dropped', async () => {
+  it('changes of admission webhooks are not owned by the updater, and invalid managedFields of webhooks are dropped', async () => {
     interface Owned {
       metadata: { managedFields?: { manager: string; fieldsV1: Record<string, unknown> }[] };
     }
@@ -465,7 +465,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('admission webhooks are reinvoked if built-in plug-ins changed the object after them', async () => {
+  it('admission webhooks are reinvoked if a built-in plug-in changed the object after the webhook', async () => {
     const classes = '/apis/scheduling.k8s.io/v1/priorityclasses';
     assert.equal((await call('POST', classes, { metadata: { name: 'high' }, value: 10 })).code, 201);
     await call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata: { name: 'plain' } });

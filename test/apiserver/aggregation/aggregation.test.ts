@@ -214,7 +214,7 @@ describe('an aggregated API server', () => {
     assert.deepEqual(flunders.take('/openapi/v2'), []);
   });
 
-  it('an aggregated API server is reported as unavailable without waiting for it', async () => {
+  it('reports an aggregated API server as unavailable without waiting for a response', async () => {
     const { main, flunders } = extended;
     await writeSlice(main, 'flunders', flunders.port, []);
     const message = await available(main, 'MissingEndpoints');
@@ -359,7 +359,7 @@ describe('registration', () => {
     assert.equal((await main.call('GET', '/apis/lacking.example.com')).code, 404);
   });
 
-  it('publishes the authorities that aggregated servers trust, and restores them after a change', async () => {
+  it('publishes the CAs that aggregated servers trust, and restores the published config map after a change', async () => {
     const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
     const { body } = await main.call<{ data: Record<string, string> }>('GET', path);
     const { data } = body;

@@ -143,7 +143,7 @@ describe('audit', () => {
     assert.ok(!JSON.stringify(anonymous).includes('made-up'));
   });
 
-  it('audit records both users of an impersonation', async () => {
+  it('audit records the impersonating user and the impersonated user', async () => {
     const [event] = await during(() =>
       server.call('GET', '/api/v1/pods', { headers: { 'impersonate-user': 'alice', 'audit-id': 'mine' } }),
     );

@@ -39,7 +39,7 @@ const open = (bufferEvents: number, more: Partial<Parameters<typeof createAuditW
     { backends: createHttp().backends, clock: systemClock, log: silentLog },
   );
 
-it('the audit webhook receives every event once, even if it fails temporarily', async () => {
+it('delivers every event once to an audit webhook that fails temporarily', async () => {
   failing = 2;
   const sink = open(1000);
   for (let at = 0; at < 35; at++) sink.accept(JSON.stringify({ at }));

@@ -57,7 +57,7 @@ describe('tokens of service accounts', () => {
   });
   after(() => server.stop());
 
-  it('accepts tokens signed before keys and issuer changed, and publishes both keys', async () => {
+  it('accepts tokens that an earlier key and issuer have signed, and publishes the old and the new key', async () => {
     const claims = (more: object = {}) => ({
       aud: [ISSUER],
       iss: 'https://before.example.com',

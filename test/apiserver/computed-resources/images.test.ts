@@ -168,7 +168,7 @@ describe('images of image streams', { concurrency: false }, () => {
     }
   });
 
-  test('the admin of a project gets the project by name, and access reviews may omit the API group of projects', async () => {
+  test('the admin of a project gets the project by name, and access reviews of projects may omit the API group', async () => {
     const ann = await server.user('ann');
     const project = '/apis/project.openshift.io/v1/projects/shop';
     assert.equal((await server.call('GET', project, { as: ann })).code, 403);

@@ -36,7 +36,7 @@ describe('projects', { concurrency: false }, () => {
       type: 'application/merge-patch+json',
     });
 
-  test('an administrator of a project can get it by name, and access reviews may omit the API group of projects', async () => {
+  test('an administrator gets a project by name, and access reviews of projects may omit the API group', async () => {
     const path = '/apis/apps/v1/namespaces/openshift-machine-config-operator/deployments/machine-config-operator';
     const { body } = await server.call<Deployment>('GET', path);
     const [container] = body.spec?.template.spec?.containers ?? [];
@@ -53,7 +53,7 @@ describe('projects', { concurrency: false }, () => {
     assert.equal((await server.call('POST', REQUESTS, { as: bob, body: request('his') })).code, 403);
   });
 
-  test('the requester is the administrator of the new project, and sees it at once', async () => {
+  test('the requester becomes the administrator of the new project, and sees the project at once', async () => {
     const made = await server.call<{ kind: string; metadata: { annotations: Record<string, string> } }>(
       'POST',
       REQUESTS,
@@ -278,7 +278,7 @@ test('ProjectRequestLimit limits the projects of a user by the labels of the use
   }
 });
 
-test('the binding of self-provisioners is deleted without profile okd, unless it was changed', async () => {
+test('deletes an unchanged binding of self-provisioners in profile kubernetes', async () => {
   const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/self-provisioners';
   const okd = { openshift: { profile: 'okd', domain: 'apps.lab.example' } } as const;
   const first = await startServer({ config: okd });

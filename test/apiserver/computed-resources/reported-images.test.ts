@@ -27,7 +27,7 @@ test('ignores a report of a tag with an image of another repository', () => {
   assert.equal(resolved([liar, has('a', 'a'), has('b', 'a')]), digest('a'));
 });
 
-test('one node does not determine the image of a tag, unless it is a master or the only node', () => {
+test('the report of one node does not change the image of a tag, except from a master or the only node', () => {
   const liar = has('liar', 'e');
   assert.match(resolved([liar, node('other', [])]), /is reported by one node only/);
   assert.match(resolved([liar, has('a', 'a')]), /is not the same image/);

@@ -65,7 +65,7 @@ suite('usage of nodes', () => {
     return Number.POSITIVE_INFINITY;
   };
 
-  test('does not wait again for a host that has not answered, and reads its usage after it has returned', async () => {
+  test('requests usage without waiting for a host that did not answer, until the host returns', async () => {
     assert.equal(await freshAfter(), 10_000);
     assert.equal(collector.node('n1')?.memoryBytes, 5);
     await clock.advance(20_000);

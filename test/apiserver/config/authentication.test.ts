@@ -42,7 +42,7 @@ describe('authentication flags', () => {
     return authenticationOf(values, { referredToBy: 'test', ownHost: false });
   };
 
-  it('uses the given URL of the token keys, or derives it from the external hostname', async () => {
+  it('uses the configured JWKS URL, or derives the URL from the external hostname', async () => {
     const uri = async (...argv: string[]) => (await read(...argv)).serviceAccounts.jwksUri;
     assert.equal(await uri(), undefined);
     assert.equal(await uri('--external-hostname=api.example.com'), 'https://api.example.com:6443/openid/v1/jwks');

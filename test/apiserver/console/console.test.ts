@@ -111,7 +111,7 @@ describe('files of the console', () => {
     assert.equal((await get('/console/', {}, 'POST')).status, 405);
   });
 
-  it('the console has no page if it is switched off', async () => {
+  it('returns 404 for the page of a disabled console', async () => {
     assert.equal((await get('/console/', { 'x-absent': '1' })).status, 404);
   });
 

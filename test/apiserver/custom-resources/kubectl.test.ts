@@ -66,7 +66,7 @@ for (const { label, path } of kubectls()) {
       assert.match(stderr, expected, `kubectl ${args}`);
     };
 
-    it('kubectl creates a definition, waits until it is established, and lists it', async () => {
+    it('kubectl creates a CustomResourceDefinition, waits until it is established, and lists the definition', async () => {
       await ok(
         'apply -f -',
         /customresourcedefinition\.apiextensions\.k8s\.io\/crontabs\.stable\.example\.com created/,

@@ -339,7 +339,7 @@ describe('custom resources', () => {
     await until('default', async () => (await call('GET', `${PATH}/one`)).body.spec['colour'] === 'blue');
   });
 
-  it('custom resources are deleted with their definition, those with finalizers last', async () => {
+  it('custom resources are deleted with their definition; objects with finalizers are deleted last', async () => {
     await call('POST', PATH, { ...ct('held', {}), metadata: { name: 'held', finalizers: ['example.com/hold'] } });
     const deleted = await call('DELETE', `${DEFINITIONS}/${CRONTAB}`);
     assert.equal(deleted.code, 200, deleted.text);
@@ -461,7 +461,7 @@ describe('cluster-scoped custom resources', () => {
     assert.match(String(created.headers['warning']), /lab\.example\.com\/v1 Rack is deprecated/);
   });
 
-  it('cluster-scoped custom resources distinguish an empty list from a missing one', async () => {
+  it('cluster-scoped custom resources distinguish an empty list from an absent list', async () => {
     const created = await call('POST', ROOT, rack('one'));
     assert.deepEqual(created.body['slots'], []);
     const { slots: _slots, ...without } = created.body as Record<string, unknown>;

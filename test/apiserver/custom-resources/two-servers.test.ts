@@ -28,7 +28,7 @@ describe('custom resources on two API servers', () => {
     await one.stop();
   });
 
-  it('custom resources on two API servers are served by both servers, whichever created the definition', async () => {
+  it('custom resources on two API servers are served by both servers after either server creates the definition', async () => {
     assert.equal((await one.call('POST', DEFINITIONS, { body: cronTabs() })).code, 201);
     for (const server of [one, two]) await until('served', async () => (await server.call('GET', PATH)).code === 200);
     for (let index = 0; index < 20; index++) {
@@ -49,7 +49,7 @@ describe('custom resources on two API servers', () => {
     }
   });
 
-  it('custom resources on two API servers are deleted with their definition, although both servers process the deletion', async () => {
+  it('custom resources on two API servers are deleted with their definition although both servers process the deletion', async () => {
     assert.equal((await two.call('DELETE', `${DEFINITIONS}/${CRONTAB}`)).code, 200);
     for (const server of [one, two]) await until('gone', async () => (await server.call('GET', PATH)).code === 404);
     const left = await one.store.range('/registry/stable.example.com/', '/registry/stable.example.com0', {});

@@ -466,7 +466,7 @@ function watchLines(server: TestServer, path: string, count: number): Promise<st
 }
 
 describe('a definition in a group of this server', () => {
-  it('a definition in a group of this server does not change an existing version, and adds a new one', async () => {
+  it('a CustomResourceDefinition in a built-in group adds new versions and does not change built-in versions', async () => {
     const server = await startServer();
     try {
       const schema = { openAPIV3Schema: { type: 'object' } };

@@ -191,7 +191,7 @@ describe('unusual writes of custom resources', () => {
     assert.deepEqual(own?.fieldsV1, { 'f:spec': { 'f:nested': { 'f:a': {} } } });
   });
 
-  it('custom resources reject null in an apply for non-nullable fields; other writes remove it', async () => {
+  it('custom resources reject null for non-nullable fields in an apply; other writes remove the field', async () => {
     for (const [name, code] of [
       ['null-new', 201],
       ['null-there', 200],
@@ -230,7 +230,7 @@ describe('unusual writes of custom resources', () => {
     }
   });
 
-  it('custom resources keep the time of a manager whose apply changes nothing', async () => {
+  it('an apply without changes keeps the time of the manager in a custom resource', async () => {
     await made('same', { color: 'red' });
     const { body } = await apply('same', 'b', thing('same', { color: 'red' }));
     const entry = body.metadata.managedFields.find(({ manager }) => manager === 'b');

@@ -88,7 +88,7 @@ describe('encryption at rest', () => {
     assert.ok(!list.body.items.some(({ metadata }) => metadata.name === 'moved'));
   });
 
-  it('adopts a new key without a restart: reads with the old key and writes with the new one', async () => {
+  it('adopts a new encryption key without a restart: reads with the old key and writes with the new key', async () => {
     source.current = only(gcm({ name: 'key2', secret: KEY2 }, { name: 'key1', secret: KEY1 }), { type: 'identity' });
     const read = await server.call('GET', `${SECRET}/one`);
     assert.equal(read.code, 200);

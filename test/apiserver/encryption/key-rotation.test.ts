@@ -76,7 +76,7 @@ test('rewrites each encrypted value once, and leaves unencrypted values unchange
   assert.equal(strange.unreadable.length, 451);
 });
 
-test('rejects an invalid file with one line that contains no key', () => {
+test('rejects an invalid encryption configuration with one line that contains no key', () => {
   const good = firstEncryptionFile('secretbox', 0);
   const cases: [string, RegExp][] = [
     [good.replace(/secret: .*/, 'secret: c2hvcnQ='), /f\.yaml:\d+: .*secret: is 5 bytes long; it must be 32/],

@@ -338,7 +338,7 @@ describe('requests under priority and fairness', () => {
     assert.equal((await server.call('GET', `${PATH}/never`)).code, 404);
   });
 
-  it('requests under priority and fairness release the seat of a watch once it has started', async () => {
+  it('requests under priority and fairness release the seat of a watch once the watch has started', async () => {
     const watch = request({
       host: '127.0.0.1',
       port: server.port,

@@ -57,7 +57,7 @@ describe('malicious and unusual clients', () => {
     assert.match(text, /^HTTP\/1\.1 400 /);
   });
 
-  it('answers consecutive requests without a body on one connection', async () => {
+  it('answers consecutive requests without a body on the same connection', async () => {
     const maps = '/api/v1/namespaces/default/configmaps';
     const bare = (method: string, path: string, more = ''): string =>
       `${method} ${path} HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
@@ -83,7 +83,7 @@ describe('malicious and unusual clients', () => {
     assert.match(text, /^(?:HTTP\/1\.1 431 .*)?$/s);
   });
 
-  it('answers a body that is too large before it has arrived, and closes the connection', async () => {
+  it('rejects a body that is too large before the body has arrived, and closes the connection', async () => {
     const text = await raw(
       'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n{',
     );

@@ -23,7 +23,7 @@ describe('request time limit', () => {
       assert.throws(() => limit(`?timeout=${bad}`), { httpCode: 400 });
   });
 
-  it('request time limit is 34 seconds for a write of one object', () => {
+  it('request time limit is 34 seconds for a write of a single object', () => {
     assert.deepEqual([writeDeadline(1000, 61_000), writeDeadline(1000, 6000)], [35_000, 6000]);
     const at = (method: string, path: string) => isWrite(parseRequestInfo(method, path));
     const one = '/api/v1/namespaces/a/pods/b';
@@ -176,7 +176,7 @@ describe('scan of JSON', () => {
     assert.ok(found > 100, `${found} with duplicates`);
   });
 
-  it('the JSON scan rejects too deep nesting before recursive steps', () => {
+  it('the JSON scan rejects too deep nesting before recursive parsing', () => {
     const deep = Buffer.from('['.repeat(100_000) + ']'.repeat(100_000));
     assert.throws(() => decodeJson(deep), { httpCode: 400 });
     assert.throws(() => checkDepth(Buffer.from('{"a":'.repeat(100_000))), { httpCode: 400 });

@@ -126,7 +126,7 @@ test('decodes an empty map value as null for a time and as 0 for a quantity', ()
   assert.deepEqual(decodeProtobuf(envelope('v1', 'ResourceQuota', quota))['spec'], { hard: { cpu: '0' } });
 });
 
-test('zero values are present or absent as in upstream’s JSON', () => {
+test('decoding protobuf keeps or omits zero values as upstream’s JSON does', () => {
   const zeros: readonly (readonly [string, string, JsonObject, JsonObject])[] = [
     ['apps/v1', 'DaemonSet', { numberReady: 0, numberAvailable: 0 }, { numberReady: 0 }],
     ['policy/v1', 'PodDisruptionBudget', { disruptionsAllowed: 0, observedGeneration: 0 }, { disruptionsAllowed: 0 }],

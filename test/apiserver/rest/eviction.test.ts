@@ -91,7 +91,7 @@ describe('evictions', () => {
     assert.equal((await server.call<Pod>('GET', `${PODS}/b`)).body.metadata?.deletionTimestamp, undefined);
   });
 
-  it('evictions of several pods are allowed once if one disruption is left', async () => {
+  it('one of several concurrent evictions is allowed if one disruption is left', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
     for (const name of names) await podNamed(name);
     await budgetWith('web', { disruptionsAllowed: 3, currentHealthy: 8 });

@@ -186,7 +186,7 @@ describe('formats', () => {
     assert.equal((await server.call('GET', `${MAPS}?watch=1&timeoutSeconds=1`, either)).code, 200);
   });
 
-  it('returns YAML where it returns objects', async () => {
+  it('returns YAML for every request that returns objects', async () => {
     for (const path of ['/api', '/apis', '/api/v1', '/apis/apps']) {
       const shown = await server.call('GET', path, { headers: { accept: 'application/yaml' } });
       assert.equal(shown.headers['content-type'], 'application/yaml');
@@ -347,7 +347,7 @@ describe('formats', () => {
     assert.match(String(await warning('DELETE', jobs)), /child pods are preserved/);
   });
 
-  it('serves an object in several versions, and warns about deprecated ones', async () => {
+  it('serves an object in several versions, and warns about deprecated versions', async () => {
     const budgets = (version: string): string => `/apis/policy/${version}/namespaces/default/poddisruptionbudgets`;
     const created = await server.call('POST', budgets('v1beta1'), {
       body: { metadata: { name: 'web' }, spec: { minAvailable: 1, selector: {} } },
@@ -380,7 +380,7 @@ describe('formats', () => {
     assert.equal(wrong.code, 400);
   });
 
-  it('serves versions with the same schema without parsing the object', async () => {
+  it('serves versions with the same schema without parsing the stored object', async () => {
     const path = (version: string): string => `/apis/scheduling.k8s.io/${version}/priorityclasses`;
     await server.call('POST', path('v1'), { body: { metadata: { name: 'fast' }, value: 7 } });
     const one = await server.call('GET', `${path('v1')}/fast`);

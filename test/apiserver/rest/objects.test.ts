@@ -295,7 +295,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('concurrent patches of one object lose no increment', async () => {
+  it('concurrent patches of the same object lose no increment', async () => {
     await call('POST', DEPLOYMENTS, { body: deployment('race', 0) });
     const keys = Array.from({ length: 24 }, (_, index) => `k${index}`);
     const answers = await Promise.all(
@@ -557,7 +557,7 @@ describe('objects over HTTPS', () => {
     assert.match(String((await unpaused('two', false)).body.message), /conflict with "one": \.spec\.paused$/);
   });
 
-  it('records no ownership of labels that the status endpoint of deployments and flow schemas does not write', async () => {
+  it('records no ownership of labels that a status endpoint ignores', async () => {
     const kinds = [
       [DEPLOYMENTS, 'apps/v1', 'Deployment'],
       ['/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas', 'flowcontrol.apiserver.k8s.io/v1', 'FlowSchema'],
@@ -746,7 +746,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('DELETE', '/api/v1/namespaces/default')).code, 403);
   });
 
-  it('lists pages of one consistent revision', async () => {
+  it('lists all pages at the same revision', async () => {
     for (const name of ['p-a', 'p-b', 'p-c', 'p-d', 'p-e']) {
       await call('POST', MAPS, { body: { ...configMap(name), metadata: { name, labels: { page: 'yes' } } } });
     }
@@ -896,7 +896,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${MAPS}/a`, as('text/html'))).code, 406);
   });
 
-  it('stores an object that exceeds the limit only by its managedFields without them, except for an apply', async () => {
+  it('drops managedFields of an object that exceeds the size limit only because of managedFields, except for an apply', async () => {
     const data = Object.fromEntries(Array.from({ length: 9000 }, (_, at) => [`${'k'.repeat(80)}-${at}`, 'A']));
     const created = await call('POST', MAPS, { body: configMap('very-large', data) });
     assert.equal(created.code, 201);
@@ -938,7 +938,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PUT', '/api/v1/namespaces/no-phase/status', { body })).code, 200);
   });
 
-  it('accepts YAML and compressed bodies, and rejects large ones before parsing', async () => {
+  it('accepts YAML and compressed bodies, and rejects bodies that are too large before parsing', async () => {
     const yaml = await call('POST', MAPS, {
       raw: 'metadata: {name: from-yaml}\ndata: {a: "1"}\n',
       type: 'application/yaml',
@@ -996,7 +996,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('serves the service range as a ready ServiceCIDR, and validates others', async () => {
+  it('serves the service range as a ready ServiceCIDR, and validates other ServiceCIDRs', async () => {
     const range = await call('GET', `${RANGES}/kubernetes`);
     assert.equal(range.code, 200, range.text);
     assert.deepEqual(range.body.spec, { cidrs: ['172.30.0.0/16'] });

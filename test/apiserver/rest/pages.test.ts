@@ -34,7 +34,7 @@ for (const [plural, namespaces] of [
   ['configmaps', ['a', 'a-b', 'ab', 'b']],
   ['persistentvolumes', ['']],
 ] as const) {
-  test(`pages of ${plural} have no gaps, and a page does not search the earlier ones`, async () => {
+  test(`pages of ${plural} have no gaps, and reading a page does not scan the earlier pages`, async () => {
     const definition = builtinKinds.find((each) => each.plural === plural && each.group === '');
     assert.ok(definition !== undefined);
     const { version, group, kind, namespaced } = definition;

@@ -70,7 +70,7 @@ describe('two API servers', () => {
     assert.ok(made.length >= 35, `${made.length}: ${answers.find((each) => each.code !== 201)?.text}`);
   });
 
-  it('two API servers are both endpoints of the kubernetes service', async () => {
+  it('two API servers are endpoints of the service kubernetes', async () => {
     const { text } = await one.call('GET', '/api/v1/namespaces/default/endpoints/kubernetes');
     assert.match(text, /192\.0\.2\.10/);
     assert.match(text, /192\.0\.2\.11/);

@@ -57,7 +57,7 @@ async function create(client: ClientHttp2Session, path: string, name: string): P
 const disorders = (seen: readonly Seen[]): Seen[] =>
   seen.filter(({ revision }, at) => revision < (seen[at - 1]?.revision ?? 0));
 
-test('a client receives changes of several kinds in order, even under load', async () => {
+test('a client receives changes of several kinds in revision order, even under load', async () => {
   const plurals = ['configmaps', 'secrets', 'serviceaccounts'];
   const [watcher, writer] = [session(), session()];
   try {

@@ -6,7 +6,7 @@ import { startServer } from '../harness.ts';
 
 const PATH = `/hyperedge/releases/sha256/${'a'.repeat(64)}`;
 
-test('limits the open files of a client that does not read, and closes them', { timeout: 60_000 }, async () => {
+test('limits the open files of a client that does not read, and closes its files', { timeout: 60_000 }, async () => {
   let opened = 0;
   async function* content(): AsyncGenerator<Uint8Array> {
     opened += 1;

@@ -8,7 +8,7 @@ import { startServer } from '../harness.ts';
 const BASE = '/apis/coordination.k8s.io/v1/namespaces/kube-system/leases';
 const SELECTED = `${BASE}?labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver`;
 
-test('a server writes its Lease, deletes expired ones, and recreates its own', {
+test('an API server writes its identity Lease, deletes expired Leases, and recreates its own Lease', {
   timeout: 30_000,
 }, async () => {
   const store = createMemoryStore();

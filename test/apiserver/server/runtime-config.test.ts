@@ -63,7 +63,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('serves objects stored in a disabled version in the enabled ones, and in all versions after re-enabling', async () => {
+  it('serves objects stored in a disabled version in enabled versions, and in all versions after re-enabling', async () => {
     const store = createMemoryStore();
     const path = (version: string): string =>
       `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers`;

@@ -22,7 +22,7 @@ const create = (name: string, spec: Partial<ServiceSpec>) =>
   });
 const portsOf = ({ spec }: Service): (number | undefined)[] => (spec?.ports ?? []).map(({ nodePort }) => nodePort);
 
-test('TCP and UDP of one port get the same node port', async () => {
+test('TCP and UDP of the same service port get the same node port', async () => {
   const { code, body, text } = await create('dns', { type: 'NodePort' });
   assert.equal(code, 201, text);
   const [udp, tcp, metrics] = portsOf(body);
@@ -34,7 +34,7 @@ test('TCP and UDP of one port get the same node port', async () => {
   assert.deepEqual(portsOf(explicit.body).slice(0, 2), [30_053, 30_053]);
 });
 
-test('a load balancer with local traffic policy gets a health check port, which it keeps', async () => {
+test('a load balancer with local traffic policy gets a health check port and keeps the port', async () => {
   const made = await create('local', { type: 'LoadBalancer', externalTrafficPolicy: 'Local' });
   const check = made.body.spec?.healthCheckNodePort ?? 0;
   assert.ok(check >= 30_000 && check <= 32_767, made.text);

@@ -152,7 +152,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', `${PODS}/one/exec?command=ls`)).code, 400);
   });
 
-  it('splices an upgraded connection byte by byte', async () => {
+  it('forwards an upgraded connection byte by byte', async () => {
     const path = `${PODS}/two/exec?container=main&command=sh&command=-c&command=echo+%26&stdin=true&stdout=True&stderr=False&tty=false`;
     let sent = false;
     const text = await converse(upgrade(path), (received, socket) => {
@@ -182,7 +182,7 @@ describe('streams to a kubelet', () => {
     assert.match(text, /^HTTP\/1\.1 502 /);
   });
 
-  it('requires the create permission for a WebSocket, although it begins with GET', async () => {
+  it('requires the create permission for a WebSocket although its request is a GET', async () => {
     const bob = await server.user('bob');
     const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
     await server.call('POST', `${rbac}/roles`, {
@@ -286,7 +286,7 @@ describe('streams to a kubelet', () => {
     assert.equal((await server.call('GET', '/api/v1/nodes/n1:2379/proxy/')).code, 403);
   });
 
-  it('rejects an API server as a kubelet, whatever address and port a node registers', async () => {
+  it('never treats an API server as a kubelet, even if a node registers its address and port', async () => {
     for (const [name, address] of [
       ['n-master', '192.0.2.10'],
       ['n-loop', '127.0.0.1'],

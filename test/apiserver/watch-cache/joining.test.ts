@@ -61,7 +61,7 @@ async function change(key: string, n: number): Promise<void> {
   else await store.commit({ guards, puts: [{ key, value: value(n) }], deletes: [] });
 }
 
-it('the watch cache contains all objects although keys are written and deleted while it loads', async () => {
+it('the watch cache contains all objects although keys are written and deleted during the initial load', async () => {
   for (let round = 0; round < 40; round++) {
     const prefix = `${ROOT}rigs${round}/`;
     const keys = Array.from({ length: 12 }, (_, index) => `${prefix}ns/r${index}`);

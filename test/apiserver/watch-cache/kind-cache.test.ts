@@ -48,7 +48,7 @@ describe('cached object of a write', () => {
 });
 
 describe('spliced revision', () => {
-  it('spliced revision is inserted at the start of metadata and changes nothing else', () => {
+  it('the revision is inserted at the start of metadata without another change of the bytes', () => {
     const value = storedValue('a', 'b', 'c');
     const parsed = JSON.parse(spliceRevision(value, 42).toString()) as {
       metadata: Record<string, unknown>;
@@ -60,7 +60,7 @@ describe('spliced revision', () => {
     assert.deepEqual(parsed, JSON.parse(value.toString()));
   });
 
-  it('spliced revision is replaced by the revision of the delete', () => {
+  it('a deletion event contains the object with the revision of the delete', () => {
     const object = new CachedObject('a', 'b', spliceRevision(storedValue('a', 'b', 'c'), 7), 7, 7);
     const parsed = object.atRevision(1234).parse();
     assert.equal(parsed.metadata?.resourceVersion, '1234');
@@ -229,7 +229,7 @@ describe('kind cache', () => {
     );
   });
 
-  it('resumes a watch from any available revision, and returns 410 for older ones', () => {
+  it('resumes a watch from any available revision, and returns 410 for older revisions', () => {
     const cache = newCache();
     cache.load([], 10);
     for (let revision = 11; revision <= 20; revision++) {
@@ -246,7 +246,7 @@ describe('kind cache', () => {
     assert.throws(() => cache.subscribe(subscriber, 9, 20), { reason: 'Expired', httpCode: 410 });
   });
 
-  it('shares one buffer among all watches of the whole kind', () => {
+  it('shares one buffer among all watches of an entire kind', () => {
     const cache = newCache();
     cache.load([], 0);
     const buffers: Buffer[] = [];
@@ -309,7 +309,7 @@ describe('event window', () => {
     }
   });
 
-  it('event windows use the whole shared limit: a window evicts nothing while there is room', () => {
+  it('event windows use the whole shared limit, and evict no event while there is room', () => {
     const budget = new WindowBudget(1000);
     const [busy, quiet] = [new EventWindow(0, budget, 5), new EventWindow(0, budget)];
     const event = (revision: number): CacheEvent =>

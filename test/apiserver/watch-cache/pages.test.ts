@@ -25,7 +25,7 @@ function watched(store: Store, range: Store['range']): Store {
   });
 }
 
-it('reads all keys at one revision, although keys are written meanwhile', async () => {
+it('reads all keys at the same revision although keys are written meanwhile', async () => {
   for (const count of [0, 1, 999, 1000, 1001, 2500]) {
     const store = await filled(count);
     let pages = 0;
@@ -54,7 +54,7 @@ it('reads all keys at one revision, although keys are written meanwhile', async 
   }
 });
 
-it('requests the next page while it processes the current page', async () => {
+it('requests the next page during the processing of the current page', async () => {
   const store = await filled(2500);
   const order: string[] = [];
   let requested = 0;

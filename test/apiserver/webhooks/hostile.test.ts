@@ -57,7 +57,7 @@ test('treats deeply nested, invalid or too long responses as failures', async ()
   }
 });
 
-test('truncates the reason of a decision before it is cached', async () => {
+test('truncates the reason of an authorization decision before caching', async () => {
   const body = JSON.stringify({ status: { allowed: false, reason: 'r'.repeat(1 << 20) } });
   const metrics = { webhookCalled: () => {}, failedOpen: () => {}, conditions: () => {} };
   const client = new AccessWebhookClient(

@@ -13,7 +13,7 @@ function parsed(text: string): SemanticVersion {
   return version;
 }
 
-test('accepts the texts that the recommended pattern accepts', () => {
+test('accepts the same texts as the regular expression of semver.org', () => {
   const random = generator(9);
   const parts = ['0', '1', '10', '01', '.', '.', '.', '-', '+', 'a', 'rc', ' '];
   let accepted = 0;
@@ -34,7 +34,7 @@ test('accepts the texts that the recommended pattern accepts', () => {
   assert.ok(accepted > 1_000);
 });
 
-test('orders versions as semver.org lists them', () => {
+test('orders versions as in the examples of semver.org', () => {
   const ordered = [
     ...['0.9.9', '1.0.0-1', '1.0.0-2', '1.0.0-11', '1.0.0-A', '1.0.0-alpha', '1.0.0-alpha.1', '1.0.0-alpha.beta'],
     ...['1.0.0-beta', '1.0.0-beta.2', '1.0.0-beta.11', '1.0.0-rc.1', '1.0.0', '1.0.1', '1.2.0', '1.10.0', '2.0.0'],

@@ -86,7 +86,7 @@ describe('event recorder', () => {
     });
   });
 
-  it('the event recorder delays events by settleMs and loses none on stop', async () => {
+  it('the event recorder delays events by settleMs and loses no event on stop', async () => {
     const clock = new ManualClock();
     const { client, calls } = recordingClient();
     const options = { component: 'kubelet', settleMs: 200, clock, random: seededRandom(3), log: silentLog };
@@ -113,7 +113,7 @@ describe('event recorder', () => {
     assert.equal(calls[0]?.body.involvedObject?.namespace, undefined);
   });
 
-  it('counts repeats on the first event and creates a new one if it has expired', async () => {
+  it('counts repeats on the first event, and creates a new event if the first event has expired', async () => {
     let gone = false;
     const { recorder, calls, clock } = make((call) =>
       gone && call.method === 'patch' ? errors.notFound({ group: '', plural: 'events' }, call.name) : undefined,
@@ -138,7 +138,7 @@ describe('event recorder', () => {
     assert.equal(calls.at(-1)?.body.firstTimestamp, '2026-01-02T03:04:05Z');
   });
 
-  it('combines many messages of one kind', async () => {
+  it('combines many messages of the same kind', async () => {
     const { recorder, calls, clock } = make();
     for (let index = 1; index <= 14; index++) {
       recorder.event(pod, 'Warning', 'Unhealthy', `probe failed: ${index}`);
@@ -156,7 +156,7 @@ describe('event recorder', () => {
     assert.equal(combined.at(-1)?.body.message, '(combined from similar events): probe failed: 14');
   });
 
-  it('allows a burst of 25 events per object, then one per five minutes', async () => {
+  it('allows a burst of 25 events per object, then one event per five minutes', async () => {
     const { recorder, calls, clock } = make();
     for (let index = 0; index < 60; index++) recorder.event(pod, 'Normal', `Reason${index}`, 'x');
     await settle();
@@ -216,7 +216,7 @@ describe('event recorder', () => {
     await stopping;
   });
 
-  it('the event recorder drops its queue on stop if there is no time to write it', async () => {
+  it('the event recorder drops its queue on stop if there is no time for a write', async () => {
     const dead = make(() => new ConnectionError('https://x', new Error('refused')));
     dead.recorder.event(pod, 'Normal', 'Killing', 'bye');
     dead.recorder.event(pod, 'Normal', 'Killing', 'bye again');

@@ -113,7 +113,7 @@ describe('informer', () => {
     assert.equal(lists(), 3);
   });
 
-  it('lists again without pages when a continue token has expired', async () => {
+  it('repeats the list without pages when a continue token has expired', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     server.maxPage = 5;
     server.intercept = (request) => {

@@ -91,7 +91,7 @@ test('writes pending sets of last-known objects on stop and ignores later change
   assert.deepEqual(await open().read('pods'), named('a'));
 });
 
-test('ignores a damaged, foreign or older set with one log line', async () => {
+test('ignores a damaged, foreign or older set of last-known objects with one log line', async () => {
   disk.set('pods', Buffer.from('{"form":99,"objects":0}\n'));
   assert.equal(await state.read('pods'), undefined);
   disk.set('pods', Buffer.from('{"form":1,"objects":2}\n{"metadata":{}}\n'));

@@ -67,7 +67,7 @@ describe('streams over HTTP/2', () => {
   });
   after(() => server.close());
 
-  it("streams over HTTP/2 share one connection, and open another when the server's limit is reached", async () => {
+  it("streams over HTTP/2 share one connection, and open a second connection at the server's stream limit", async () => {
     begin();
     await stream();
     await Promise.all([stream(), stream()]);
@@ -92,7 +92,7 @@ describe('streams over HTTP/2', () => {
     assert.equal(seen.join(''), '{}\nmore\n');
   });
 
-  it('streams over HTTP/2 fail with their connection, and the next one opens another', async () => {
+  it('streams over HTTP/2 fail with their connection, and the next stream opens a new connection', async () => {
     begin();
     const { body } = await stream();
     for (const session of sessions) session.destroy();

@@ -156,7 +156,7 @@ describe('leader election', () => {
     await one.elector.stop();
   });
 
-  it('the leader changes immediately when it stops, because standbys watch the lease', async () => {
+  it('a standby becomes leader immediately when the leader stops, because standbys watch the lease', async () => {
     const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -171,7 +171,7 @@ describe('leader election', () => {
     for (const { elector } of standbys) await elector.stop();
   });
 
-  it('the leader changes within the lease duration after the last renewal when it crashes', async () => {
+  it('a standby becomes leader within the lease duration after a leader crashes', async () => {
     const { server, clock, notified, candidate } = setUp();
     const one = candidate('one');
     await settle();
@@ -187,7 +187,7 @@ describe('leader election', () => {
     void one;
   });
 
-  it('the leader changes within a retry period when it stops and standbys may not watch', async () => {
+  it('a standby that may not watch the lease becomes leader within a retry period after the leader stops', async () => {
     const { server, clock, notified, candidate } = setUp();
     server.watchable = false;
     const one = candidate('one');
@@ -205,7 +205,7 @@ describe('leader election', () => {
     await two.elector.stop();
   });
 
-  it('renews rarely while there is one master, and regularly when another joins', async () => {
+  it('renews the lease rarely while there is one master, and regularly when a second master joins', async () => {
     const { server, clock, notified, candidate } = setUp();
     const nodes = new Nodes();
     const competition = new Competition();
@@ -341,7 +341,7 @@ describe('leader election', () => {
     }
   });
 
-  it('a candidate stops while it waits for the lease', async () => {
+  it('a candidate can be stopped while waiting for the lease', async () => {
     const { server, clock, candidate } = setUp();
     server.cut.set('one', 'fail');
     const one = candidate('one');

@@ -24,7 +24,7 @@ describe('write fence', () => {
     return { clock, fence: new LeaseFence(clock, 'kube-system/test') };
   };
 
-  it('write fence is closed before the lease is held and after it is released', () => {
+  it('the write fence is closed before the lease is acquired and after the lease is released', () => {
     const { fence } = fenceOf();
     assert.throws(() => fence.check(), isRefused);
     fence.renewed(fence.now(), 10_000);
@@ -33,7 +33,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('measures a renewal of the lease from the time at which it was sent', async () => {
+  it('measures a renewal of the lease from the time at which the renewal was sent', async () => {
     const { clock, fence } = fenceOf();
     const sent = fence.now();
     await clock.advance(4_000);
@@ -154,7 +154,7 @@ describe('fenced client', () => {
 });
 
 describe('leader that is suspended by SIGSTOP', () => {
-  it('a leader suspended by SIGSTOP writes nothing after it continues if its lease was taken in the meantime', {
+  it('a leader that SIGSTOP suspended writes nothing after SIGCONT if another leader holds the lease', {
     timeout: 60_000,
   }, async () => {
     const authority = createAuthority('stopped');

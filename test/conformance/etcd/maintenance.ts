@@ -55,7 +55,7 @@ export function maintenanceConformance(subject: () => Subject): void {
     await refused(hash(at + 1000), 11, FUTURE);
   });
 
-  it("accepts requests of 1.5 MiB and rejects larger ones with etcd's error", async () => {
+  it("accepts requests of 1.5 MiB and rejects larger requests with etcd's error", async () => {
     const key = subject().fresh();
     const { client } = subject();
     await client.put({ key, value: 'x'.repeat(1.5 * MIB - 1000) });

@@ -70,7 +70,7 @@ export function txnConformance(subject: () => Subject): void {
     assert.equal(await holds({ key: prefix, range_end: '\0', target: 2, result: 1, mod_revision: 0 }), true);
   });
 
-  it('executes every operation in order in one revision', async () => {
+  it('executes all operations in order in a single revision', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: `${prefix}a`, value: '1' }));
@@ -199,7 +199,7 @@ export function txnConformance(subject: () => Subject): void {
     await refused(client.txn({ success: [both] }), 3, 'etcdserver: value is provided');
   });
 
-  it('changes nothing if an operation of the executed branch fails', async () => {
+  it('rolls back the transaction if an operation of the executed branch fails', async () => {
     const p = subject().fresh();
     const { client } = subject();
     const before = revisionOf(await client.put({ key: p, value: '1' }));

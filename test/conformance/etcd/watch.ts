@@ -149,7 +149,7 @@ export function watchConformance(subject: () => Subject): void {
     for (const watch of [puts, deletes, neither]) watch.cancel();
   });
 
-  it('reports the events of one revision in one response, in the order of the operations', async () => {
+  it('reports the events of a revision in one response, in the order of the operations', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const watch = await open({ key: prefix, range_end: endOf(prefix) });
@@ -291,7 +291,7 @@ export function watchConformance(subject: () => Subject): void {
     whole.cancel();
   });
 
-  it('delivers all events in order to a slow reader without delaying others', async () => {
+  it('delivers all events in order to a slow reader without delaying other readers', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     const slow = await open({ key: prefix, range_end: endOf(prefix) });

@@ -205,7 +205,7 @@ suite('drain of a node', () => {
   });
 
   for (const isEvicted of [false, true])
-    test(`a drain ends at once when it is cancelled while ${isEvicted ? 'the pod ends' : 'a budget rejects'}`, async () => {
+    test(`a cancelled drain ends at once while ${isEvicted ? 'the pod ends' : 'a budget rejects the eviction'}`, async () => {
       const server = new FakeApi();
       const clock = new ManualClock();
       server.answer = ({ pathname }) => {
@@ -315,7 +315,7 @@ suite('the form for an application', () => {
     );
   });
 
-  test('deletes the objects of the form, and no others of the same name', async () => {
+  test('deletes the objects that the form created, and no other objects of the same name', async () => {
     const server = new FakeApi();
     const foreign = { metadata: { name: 'web' } };
     server.answer = ({ pathname }, { method }) => {
@@ -372,7 +372,7 @@ suite('health and other views', () => {
     status: { conditions: [{ type: 'Ready', status, message: 'm' }] },
   });
 
-  test('the health of the cluster is shown as one sentence', () => {
+  test('summarizes the health of the cluster in one sentence', () => {
     const facts = { pods: [], operators: [] };
     assert.equal(
       clusterHealth({ ...facts, nodes: [node('a', 'True')] }).sentence,
@@ -384,7 +384,7 @@ suite('health and other views', () => {
     assert.equal(clusterHealth({ ...facts, nodes: undefined }).level, 'unknown');
   });
 
-  test('images list the nodes that lack them', () => {
+  test('images list the nodes that lack the image', () => {
     const images = imagesByName([
       { metadata: { name: 'a' }, status: { images: [{ names: ['r/x@sha256:1', 'r/x:1'], sizeBytes: 5 }] } },
       { metadata: { name: 'b' }, status: {} },

@@ -156,7 +156,7 @@ async function staysPending(name: string): Promise<void> {
 
 const bootstrapper = { name: 'bootstrapper', groups: ['system:bootstrappers'] };
 
-test('issues a certificate to a bootstrap identity for a new node, but not for a ready one', async () => {
+test('issues a certificate to a bootstrap identity for a new node, but not for a ready node', async () => {
   await plane.of(resources.clusterRoleBindings).create({
     metadata: { name: 'test-bootstrap' },
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:node-bootstrapper' },
@@ -185,7 +185,7 @@ const serving = {
   usages: ['digital signature', 'server auth'],
 };
 
-test('puts the address that the API server observed into a serving certificate, not the reported ones', async () => {
+test('puts the address that the API server observed into a serving certificate, not addresses that the node reports', async () => {
   await request(ofThird, 'serving', { ...serving, dns: ['third'], ips: ['127.0.0.1'] });
   const { spec } = await certificate('serving');
   assert.deepEqual(spec?.extra?.['hyperedge.dev/source-address'], ['127.0.0.1']);
@@ -210,7 +210,7 @@ test('lets an administrator, but not a node, declare further addresses', async (
   await certificate('declared');
 });
 
-test('fails an approved request that violates the rules instead of signing it', async () => {
+test('sets the condition Failed on an approved request that violates the rules, and does not sign the request', async () => {
   await request({ name: 'system:admin', groups: ['system:masters'] }, 'bad', {
     usages: ['digital signature', 'server auth'],
   });

@@ -110,7 +110,7 @@ test('evicts pods after their shortest toleration', () => {
   assert.deepEqual(planEviction(pod({ deleting: true }), subject, rules(0)), { kind: 'stay' });
 });
 
-test('allocates distinct pod networks, releases them, and returns the same one to a repeated request', () => {
+test('allocates distinct pod networks, releases them, and returns the same network for a repeated request', () => {
   const pool = new CidrPool('10.128.0.0/14', 23);
   assert.equal(pool.capacity, 512);
   pool.occupy('10.128.0.0/23', toNodeName('a'));

@@ -46,7 +46,7 @@ test('binds a claim to a volume, and releases the volume with its claim', async 
   await phaseOfVolume('of-static', 'Released');
 });
 
-test('binds many claims to as many volumes, one each', async () => {
+test('binds many claims to distinct volumes', async () => {
   const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
   await Promise.all(names.flatMap((name) => [newClaim(name, 'many'), newVolume(name, { storageClassName: 'many' })]));
   const bound = await Promise.all(names.map((name) => phaseOfClaim(name, 'Bound')));

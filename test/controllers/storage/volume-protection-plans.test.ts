@@ -20,7 +20,7 @@ const named = { name: 'v', persistentVolumeClaim: { claimName: 'c' } };
 const own = { name: 'v', ephemeral: {} };
 
 describe('protection of claims and volumes', () => {
-  it('a pod on a node holds the claims that it references and those created for it', () => {
+  it('a pod on a node holds the claims that it references and its generic ephemeral claims', () => {
     const ownedBy = (uid: string) => ({
       ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid, controller: true }],
     });

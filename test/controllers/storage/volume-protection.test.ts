@@ -24,7 +24,7 @@ const isGone = (read: () => Promise<unknown>) =>
     }
   }, 'it to be gone');
 
-test('keeps a claim while pods on nodes use it', async () => {
+test('keeps a deleted claim while pods on nodes use the claim', async () => {
   const claims = plane.of(resources.persistentVolumeClaims);
   const pods = plane.of(resources.pods);
   const newClaim = (name: string) =>
@@ -54,7 +54,7 @@ test('keeps a claim while pods on nodes use it', async () => {
   await isGone(() => claims.get('used', namespace));
 });
 
-test('keeps a volume while it is bound', async () => {
+test('keeps a deleted volume while the volume is bound', async () => {
   const volumes = plane.of(resources.persistentVolumes);
   const volume: PersistentVolume = {
     metadata: { name: 'v' },
@@ -71,7 +71,7 @@ test('keeps a volume while it is bound', async () => {
   await isGone(() => volumes.get('v'));
 });
 
-test('keeps a VolumeAttributesClass while claims reference it', async () => {
+test('keeps a deleted VolumeAttributesClass while claims reference the class', async () => {
   const classes = plane.of(resources.volumeAttributesClasses);
   const claims = plane.of(resources.persistentVolumeClaims);
   await classes.create({ metadata: { name: 'gold' }, driverName: 'd.test', parameters: { iops: '1' } } as never);

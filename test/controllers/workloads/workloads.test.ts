@@ -87,7 +87,7 @@ test('keeps the old pods of a roll-out that cannot succeed, and reports its time
   assert.equal(old.length, 2);
 });
 
-test('Recreate ends all old pods before the first new one', async () => {
+test('Recreate terminates all old pods before the first new pod starts', async () => {
   const deployments = plane.of(resources.deployments);
   await deployments.create(deployment('rec', 2, { strategy: { type: 'Recreate' } }));
   await rolledOut('rec');
@@ -143,7 +143,7 @@ test('scales a replication controller through its scale sub-resource', async () 
   }, 'three available');
 });
 
-test('runs a daemon set on every node including new ones, and rolls it with history', async () => {
+test('runs a daemon set on every node including new nodes, and rolls out updates with history', async () => {
   await plane.of(resources.daemonSets).create({
     metadata: { name: 'agent', namespace },
     spec: { selector: { matchLabels: { app: 'agent' } }, template: template('agent') },

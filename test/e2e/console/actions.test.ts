@@ -67,7 +67,7 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     );
   const inTarget = (script: string): Promise<string> => host.must(['exec', 'target', '--', 'sh', '-c', script]);
 
-  test('creates an application from the form, and rolls it back to its first revision', async () => {
+  test('creates an application from the form, and rolls the application back to its first revision', async () => {
     const { page } = tab;
     await open('/create');
     await page.fill('input[name=name]', 'web');
@@ -91,7 +91,7 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     await page.waitForSelector('text=new revision 3');
   });
 
-  test('copies files in both directions, with hostile names and without links', async () => {
+  test('copies files between browser and container, with hostile names and without links', async () => {
     const { page } = tab;
     await eventually('the pod', DEADLINE_MS, async () =>
       (await inTarget('mkdir -p /tmp /data/dir && echo ready')).includes('ready') ? true : undefined,
@@ -132,7 +132,7 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     await page.waitForSelector('text=No such file');
   });
 
-  test('adds a debug container and opens a terminal on it', async () => {
+  test('adds a debug container and opens a terminal in the container', async () => {
     const { page } = tab;
     await open('/pods/default/target');
     await page.click('button:text-is("Debug")');

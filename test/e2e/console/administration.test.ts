@@ -93,7 +93,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     await tab.page.waitForSelector('section[aria-label="Members of the store"] >> text=ok');
   });
 
-  test('saves a snapshot and downloads it unchanged', async () => {
+  test('saves a snapshot and downloads the unchanged file', async () => {
     const { page } = tab;
     await page.click('button:text-is("Save now")');
     await page.waitForSelector(`text=/Revision \\d+ is saved on ${node}/`);
@@ -218,7 +218,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     return bundle;
   };
 
-  test('uploads a signed update, and refuses an unsigned one', async () => {
+  test('uploads a signed update, and refuses an unsigned update', async () => {
     const { page } = tab;
     const bundle = await bundleOf('99.0.0');
     await open('/hosts?view=upload');
@@ -242,7 +242,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     await page.waitForSelector('text=No completed release precedes this one.');
   });
 
-  test('rolls back to a release of the history, unless it is missing or cannot read the store', async () => {
+  test('rolls back to a release of the history, unless the release is missing or cannot read the store', async () => {
     const { page } = tab;
     const version = async (): Promise<AnyObject> =>
       JSON.parse(await host.must(['get', 'clusterversion', 'version', '-o', 'json']));

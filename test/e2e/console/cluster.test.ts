@@ -84,7 +84,7 @@ describe('console of a cluster with the profile okd', { timeout: 560_000, skip }
     });
   });
 
-  test('shows machine configuration, hardware and plots of a node, cordons and drains it', async () => {
+  test('shows machine configuration, hardware and plots of a node; cordons and drains the node', async () => {
     await withTab(async (tab) => {
       const { page } = tab;
       await logIn(tab, 'kubeadmin', password);
@@ -134,7 +134,7 @@ describe('console of a cluster with the profile okd', { timeout: 560_000, skip }
     assert.ok(client.redirectURIs.includes(`https://${HOST}/console/callback`), client.redirectURIs.join());
   });
 
-  test('the console has neither files, route nor client after it is switched off', async () => {
+  test('a disabled console has no files, no route and no OAuth client', async () => {
     await writeFile(join(root, 'etc/origin/bootstrap.yaml'), `${BOOTSTRAP}console: {enabled: false}\n`);
     await host.halt('SIGTERM');
     await host.start(180_000);

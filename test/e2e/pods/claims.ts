@@ -27,7 +27,7 @@ const deleted = (lab: PodLab, volume: string): Promise<true> =>
   );
 
 export function claimTests(lab: () => PodLab): void {
-  test('keeps the data of a claim between pods and deletes them with the claim', LIMIT, async () => {
+  test('keeps the data of a claim between pods, and deletes the data with the claim', LIMIT, async () => {
     const kubectl = (...args: string[]): Promise<string> => lab().kubectl(...args);
     const user = (name: string, script: string, readOnly = false) =>
       pod(name, {

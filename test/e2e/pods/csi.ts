@@ -68,7 +68,7 @@ async function mountsBelow(path: string): Promise<string[]> {
 }
 
 export function csiTests(lab: () => PodLab): void {
-  test('attaches, stages, publishes and measures a CSI volume and undoes it in order', LIMIT, async () => {
+  test('attaches, stages, publishes and measures a CSI volume, and reverses the steps in order', LIMIT, async () => {
     const name = 'attached.csi.test';
     const driver = await startDriver(lab(), name, { podInfoOnMount: true });
     try {
@@ -194,7 +194,7 @@ export function csiTests(lab: () => PodLab): void {
     }
   });
 
-  test('retries a driver that crashed during a call and leaves nothing mounted', LIMIT, async () => {
+  test('retries a driver that crashed during a call, and leaves no mount behind', LIMIT, async () => {
     const name = 'dying.csi.test';
     const driver = await startDriver(lab(), name, { attachRequired: false });
     try {

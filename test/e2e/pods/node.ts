@@ -90,62 +90,58 @@ export function statusTests(lab: () => PodLab): void {
     await lab().remove('complete');
   });
 
-  test(
-    'resizes resources in place, or by a restart if the pod requires one, or waits for free capacity',
-    LIMIT,
-    async () => {
-      const sized = (cpu: string, memory: string) => ({
-        requests: { cpu, memory },
-        limits: { cpu, memory },
+  test('resizes resources in place or by a required restart, or waits for free capacity', LIMIT, async () => {
+    const sized = (cpu: string, memory: string) => ({
+      requests: { cpu, memory },
+      limits: { cpu, memory },
+    });
+    const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
+    await lab().apply(
+      pod('resized', { containers: [idle({ resources: sized('50m', '32Mi') })] }),
+      pod('resized-restarts', {
+        containers: [{ ...idle({ resources: sized('50m', '32Mi') }), ...{ resizePolicy } }],
+      }),
+    );
+    await Promise.all([lab().ready('resized'), lab().ready('resized-restarts')]);
+    const ask = (name: string, cpu: string, memory: string): Promise<string> => {
+      const patch = { spec: { containers: [{ name: 'main', resources: sized(cpu, memory) }] } };
+      return lab().kubectl('patch', 'pod', name, '--subresource', 'resize', '-p', JSON.stringify(patch));
+    };
+    const has = (name: string, cpu: string, memory: string) =>
+      lab().until(name, `has ${cpu} and ${memory}`, (each) => {
+        const limits = each.status?.containerStatuses?.[0]?.resources?.limits;
+        return limits?.['cpu'] === cpu && limits['memory'] === memory && isReady(each);
       });
-      const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
-      await lab().apply(
-        pod('resized', { containers: [idle({ resources: sized('50m', '32Mi') })] }),
-        pod('resized-restarts', {
-          containers: [{ ...idle({ resources: sized('50m', '32Mi') }), ...{ resizePolicy } }],
-        }),
-      );
-      await Promise.all([lab().ready('resized'), lab().ready('resized-restarts')]);
-      const ask = (name: string, cpu: string, memory: string): Promise<string> => {
-        const patch = { spec: { containers: [{ name: 'main', resources: sized(cpu, memory) }] } };
-        return lab().kubectl('patch', 'pod', name, '--subresource', 'resize', '-p', JSON.stringify(patch));
-      };
-      const has = (name: string, cpu: string, memory: string) =>
-        lab().until(name, `has ${cpu} and ${memory}`, (each) => {
-          const limits = each.status?.containerStatuses?.[0]?.resources?.limits;
-          return limits?.['cpu'] === cpu && limits['memory'] === memory && isReady(each);
-        });
-      await ask('resized', '100m', '64Mi');
-      await ask('resized-restarts', '60m', '64Mi');
-      const bigger = await has('resized', '100m', '64Mi');
-      assert.equal(restartsOf(bigger), 0);
-      assert.deepEqual(await limitsOf(lab(), 'resized'), { memory: 64 * 1024 * 1024, cpu: 0.1 });
-      await lab().until('resized-restarts', 'restarted', (each) => restartsOf(each) === 1 && isReady(each));
-      assert.equal(restartsOf(await has('resized-restarts', '60m', '64Mi')), 1);
-      assert.deepEqual(await limitsOf(lab(), 'resized-restarts'), { memory: 64 * 1024 * 1024, cpu: 0.06 });
+    await ask('resized', '100m', '64Mi');
+    await ask('resized-restarts', '60m', '64Mi');
+    const bigger = await has('resized', '100m', '64Mi');
+    assert.equal(restartsOf(bigger), 0);
+    assert.deepEqual(await limitsOf(lab(), 'resized'), { memory: 64 * 1024 * 1024, cpu: 0.1 });
+    await lab().until('resized-restarts', 'restarted', (each) => restartsOf(each) === 1 && isReady(each));
+    assert.equal(restartsOf(await has('resized-restarts', '60m', '64Mi')), 1);
+    assert.deepEqual(await limitsOf(lab(), 'resized-restarts'), { memory: 64 * 1024 * 1024, cpu: 0.06 });
 
-      await ask('resized', '500', '64Mi');
-      const waits = await lab().until(
-        'resized',
-        'waits',
-        (each) => each.status?.conditions?.some((condition) => condition.type === 'PodResizePending') === true,
-      );
-      const pending = waits.status?.conditions?.find((condition) => condition.type === 'PodResizePending');
-      assert.equal(pending?.reason, 'Infeasible');
-      assert.match(pending?.message ?? '', /cpu, requested: 500000/);
-      assert.deepEqual(waits.status?.containerStatuses?.[0]?.resources, sized('100m', '64Mi'));
-      await ask('resized', '20m', '48Mi');
-      await has('resized', '20m', '48Mi');
-      const smaller = await lab().until(
-        'resized',
-        'says no more of resizing',
-        (each) => each.status?.conditions?.every((condition) => !condition.type.startsWith('PodResize')) === true,
-      );
-      assert.deepEqual(await limitsOf(lab(), 'resized'), { memory: 48 * 1024 * 1024, cpu: 0.02 });
-      assert.equal(restartsOf(smaller), 0);
-      await lab().remove('resized', 'resized-restarts');
-    },
-  );
+    await ask('resized', '500', '64Mi');
+    const waits = await lab().until(
+      'resized',
+      'waits',
+      (each) => each.status?.conditions?.some((condition) => condition.type === 'PodResizePending') === true,
+    );
+    const pending = waits.status?.conditions?.find((condition) => condition.type === 'PodResizePending');
+    assert.equal(pending?.reason, 'Infeasible');
+    assert.match(pending?.message ?? '', /cpu, requested: 500000/);
+    assert.deepEqual(waits.status?.containerStatuses?.[0]?.resources, sized('100m', '64Mi'));
+    await ask('resized', '20m', '48Mi');
+    await has('resized', '20m', '48Mi');
+    const smaller = await lab().until(
+      'resized',
+      'says no more of resizing',
+      (each) => each.status?.conditions?.every((condition) => !condition.type.startsWith('PodResize')) === true,
+    );
+    assert.deepEqual(await limitsOf(lab(), 'resized'), { memory: 48 * 1024 * 1024, cpu: 0.02 });
+    assert.equal(restartsOf(smaller), 0);
+    await lab().remove('resized', 'resized-restarts');
+  });
 
   test('reports CPU and memory of a pod in the summary', LIMIT, async () => {
     const busy = shell(
@@ -305,7 +301,7 @@ export function submittedTests(lab: () => PodLab): void {
   };
 
   test(
-    'runs static pods that were submitted or stored under the key of the node, and ends them when they are removed',
+    'runs submitted static pods and static pods under the key of the node until they are removed',
     LIMIT,
     async () => {
       const file = join(lab().scratch, 'submitted.json');

@@ -86,7 +86,7 @@ test('a gossip agent rejects invalid input with the field and a fix, without aff
   assert.equal((await memberOf(a, 'a'))?.state, 'alive');
 });
 
-test('disconnects a client that does not read, without delaying others', async () => {
+test('disconnects a client that does not read, without delaying other clients', async () => {
   await using dir = await directory();
   const socket = join(dir.path, 'agent.sock');
   let tell = (_: string): void => {};

@@ -146,7 +146,7 @@ test('gossip members reach the same state for the same claims in any order', () 
   }
 });
 
-test('probes a silent member indirectly and over a stream, suspects it, informs it first, and declares it dead', () => {
+test('probes a silent member indirectly and over a stream, then notifies and suspects the member, then declares it dead', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const works = bench.run(bench.now + 30_000);

@@ -207,11 +207,11 @@ test('keys of a message never become properties of an object', () => {
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
 });
 
-test('rejects msgpack values that are nested too deeply', () => {
+test('rejects msgpack values with too deep nesting', () => {
   assert.throws(() => msgpackEnd(Buffer.concat([Buffer.alloc(100, 0x91), Buffer.from([1])]), 0), MsgpackError);
 });
 
-test('writes addresses in the shortest form, and IPv4-mapped ones as IPv4', () => {
+test('writes addresses in the shortest form, and IPv4-mapped addresses as IPv4', () => {
   for (const ip of ['1.2.3.4', '::1', 'fd00::1', '2001:db8::1:0:0:1', '::', 'ff02::1:2'])
     assert.equal(ipText(ipBytes(ip)), ip);
   assert.equal(canonicalIp('::ffff:10.0.0.1'), '10.0.0.1');

@@ -111,7 +111,7 @@ test('does not respond to messages without the key, and limits decompression', a
   assert.ok(latestMs < 250, `the event loop stood still for ${latestMs} ms`);
 });
 
-test('keeps the store announced as up when an exchange contains megabytes of events', async () => {
+test('keeps reporting the store as up when an exchange contains megabytes of events', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
   await using a = await startAgent('a', { directory: dir.path, keys });

@@ -158,7 +158,7 @@ test('keeps the ring unchanged after forged deaths and random data', async () =>
   });
 });
 
-test('a gossip member logs that two hosts have the same name, but not for every datagram', async () => {
+test('a gossip member logs a duplicate host name once, not for every datagram', async () => {
   const lines: string[] = [];
   const log = createLog({
     component: 'gossip',

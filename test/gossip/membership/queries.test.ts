@@ -44,7 +44,7 @@ test('preserves a query with filters and flags through encoding', () => {
   assert.equal(serfCodec.decode(serfCodec.encode(question).subarray(0, 20)), undefined);
 });
 
-test('ignores a replayed query, even after many newer ones', () => {
+test('ignores a replayed query, even after many newer queries', () => {
   const intents = new SerfIntents('me', 10);
   assert.equal(intents.receive(question).query?.id, 77);
   assert.deepEqual(intents.receive(question), { rebroadcast: false });

@@ -14,7 +14,7 @@ function recorderOf(events: string[]): EventRecorder {
   };
 }
 
-test('a firing alert is a condition and an event of the Node, also after it is resolved', async () => {
+test('reports a firing alert as a condition and an event of the Node, and then its resolution', async () => {
   const events: string[] = [];
   const { engine, conditions } = createHostAlerts(toNodeName('edge-1'), recorderOf(events), silentLog);
   let full = 0;

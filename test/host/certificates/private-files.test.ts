@@ -40,7 +40,7 @@ async function inRoot(work: (root: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('checks every private file of a host and ignores public ones', () =>
+test('checks every private file of a host and ignores public files', () =>
   inRoot(async (root) => {
     const check = (): Promise<void> => checkPrivateFiles({ root, paths: pathsBelow(root) });
     await check();
@@ -111,7 +111,7 @@ test('reads private files that other users can access with a warning if they are
     assert.match(warnings[0] ?? '', /its group can read; run chmod 0600/);
   }));
 
-test('treats a webhook kubeconfig as private only if it contains a token', () =>
+test('treats a webhook kubeconfig with a token as private, and without a token as public', () =>
   inRoot(async (root) => {
     const path = join(root, 'webhook.kubeconfig');
     const kubeconfig = (user: object): string =>

@@ -57,7 +57,7 @@ function cluster(nodes: readonly string[]): { readonly client: ApiClient; secret
   return state;
 }
 
-test('distributes a rotation to the other masters by phase; a master that missed all phases cannot decrypt it', async () => {
+test('distributes a CA rotation to other masters by phase; a master that missed all phases cannot decrypt the rotation', async () => {
   const [a, b, late] = [master('a'), master('b'), master('late')];
   const authority = await createAuthority('openshift-signer@1', lifetimeFrom(now, 1));
   for (const { root } of [a, b, late]) {

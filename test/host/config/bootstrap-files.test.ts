@@ -61,7 +61,7 @@ test('reports the effective settings with their origins and without secrets', as
   assert.equal((document['ports'] as { api: number }).api, 9443);
 });
 
-test('does not repeat an invalid token in errors', async () => {
+test('omits the text of an invalid token in errors', async () => {
   await write('bootstrap.yaml.d/40-join.yaml', 'join: {token: my-secret}\n');
   await assert.rejects(readBootstrap(file), (error: Error) => {
     assert.match(error.message, /40-join\.yaml:3: join\.token: the value is not accepted; give a token/);

@@ -35,7 +35,7 @@ storage: {endpoints: ["https://10.0.0.5:2379"], caFile: /c, certFile: /d, keyFil
   assert.deepEqual(file.storage?.endpoints, ['https://10.0.0.5:2379']);
 });
 
-test('the bootstrap file is rejected with one line per error, with file, line, field and fix', () => {
+test('rejects a bootstrap file with one line per error that contains file, line, field and fix', () => {
   const cases: readonly [string, RegExp][] = [
     [
       `${HEAD}rols: [x]\n`,

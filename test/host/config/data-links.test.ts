@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const directory of [root, disk]) await rm(directory, { recursive: true, force: true });
 });
 
-test('resolves links in the directories of mounts, even before these exist', async () => {
+test('resolves links in the directories of mounts, even before the directories exist', async () => {
   await symlink(join(disk, 'origin'), join(root, 'var/lib/origin'));
   const { paths } = await loadSettings({ root });
   assert.equal(paths.volumes, join(disk, 'origin/openshift.local.volumes'));

@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('updates a generated file until it is edited', async () => {
+test('updates a generated file only while the file is unedited', async () => {
   const path = join(directory, 'sub/generated.yaml');
   assert.equal(await writeGenerated(path, { a: 1 }), 'written');
   assert.equal(await writeGenerated(path, { a: 1 }), 'unchanged');

@@ -101,7 +101,7 @@ test('reports errors in a --config file under its own name', async () => {
   await assert.rejects(bootstrapText(path, { ...NONE, config: '/none.yaml' }), { message: /^--config: cannot read/ });
 });
 
-test('rejects a host of another cluster and accepts one of the same cluster', async () => {
+test('rejects a host of another cluster and accepts a host of the same cluster', async () => {
   await checkCluster(root, { join: JOIN });
   const { clientCa } = nodeFiles(root);
   await mkdir(dirname(clientCa), { recursive: true });

@@ -50,7 +50,7 @@ async function serve(status: number, body: string): Promise<string> {
 const answer = async (content: string, data: Record<string, string> = {}): Promise<string> =>
   serve(200, JSON.stringify({ kind: 'ConfigMap', data: { kubeconfig: content, ...data } }));
 
-test('trusts the CA if token and hash match, whatever the certificate of the connection', async () => {
+test('trusts the CA if token and hash match, independent of the certificate of the connection', async () => {
   const content = kubeconfig(authority.certPem);
   const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });
   const { caPem, serverMs } = await discover(url, token, hash);

@@ -16,7 +16,7 @@ after(() => rm(root, { recursive: true, force: true }));
 
 const DETAILS = { server: 'https://10.0.0.5:8443', token: 'abcdef.0123456789abcdef', caHash: 'sha256:00' };
 
-test('creates private keys once, and signs offers with them', async () => {
+test('creates private keys once, and signs offers with the keys', async () => {
   const keys = await offerKeys(root);
   const again = await offerKeys(root);
   assert.deepEqual([again.signingKey, again.sealingKey], [keys.signingKey, keys.sealingKey]);

@@ -202,7 +202,7 @@ test('keeps the credentials until they expire or are refused', async () => {
   assert.equal(await callsOf('expiring'), 3);
 });
 
-test('ends with the error of the server if it refuses the credentials', async () => {
+test('ends with the error of the server if the server refuses the credentials', async () => {
   refused = 'Bearer stale';
   const command = await plugin('stale', printed({ token: 'stale' }));
   const { code, stderr } = await call({ command });

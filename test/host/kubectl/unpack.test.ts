@@ -55,7 +55,7 @@ test('writes files and directories below the requested name', async () => {
   assert.equal((await stat(join(target, 'inner/script'))).mode & 0o7000, 0);
 });
 
-test('accepts a target with a slash at its end and links that stay inside of it', async () => {
+test('accepts a target with a trailing slash, and links that stay inside of the target', async () => {
   const target = join(root, 'case-slash');
   await mkdir(join(target, 'real'), { recursive: true });
   await symlink('real', join(target, 'link'));

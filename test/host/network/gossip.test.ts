@@ -79,7 +79,7 @@ test('rejects a configured port that is in use, and disables gossip if the defau
     }
   }));
 
-test('rejects a missing, readable or invalid keyring before it listens', () =>
+test('rejects a missing, readable or invalid keyring before listening', () =>
   withRoot(async (settings) => {
     const joining = settings('{join: [10.0.0.2]}');
     await assert.rejects(startGossip(joining, silentLog), {

@@ -6,7 +6,7 @@ const TOTAL = 'shutdown-grace-period';
 const CRITICAL = 'shutdown-grace-period-critical-pods';
 const BY_PRIORITY = 'shutdown-grace-period-by-pod-priority';
 
-test('reads the periods of a node shutdown in both formats', () => {
+test('reads the periods of a node shutdown by pod priority and by critical pods', () => {
   assert.deepEqual(shutdownPeriods('f', {}), []);
   assert.deepEqual(shutdownPeriods('f', { [TOTAL]: ['1m'], [CRITICAL]: ['20s'] }), [
     { priority: 0, seconds: 40 },

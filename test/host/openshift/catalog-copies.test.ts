@@ -141,7 +141,7 @@ describe('copies of a catalog on masters', () => {
     await untilAll('four');
   });
 
-  it('reports simultaneous edits of two masters as a conflict until one copy is removed', async () => {
+  it('reports simultaneous edits on two masters as a conflict until a copy is removed', async () => {
     await Promise.all([write('m2', 'left'), write('m3', 'right')]);
     const found = await eventually(
       async () => {

@@ -61,7 +61,7 @@ async function effect(of: OperandFiles, name: string): Promise<string> {
   return now.digest === before.digest ? 'none' : now.restartDigest === before.restartDigest ? 'reload' : 'restart';
 }
 
-test('reports for each component which changed files restart it, reload it or have no effect', async () => {
+test('reports for each component which changed files cause a restart, a reload or no action', async () => {
   const of = async (operand: OperandFiles): Promise<string[]> => {
     const names = ['master-config.yaml', 'master.env', 'admission.yaml', 'plugin.yaml', 'master.server.crt'];
     const more = ['encryption-config.yaml', 'openshift-master.kubeconfig', 'ca.key', 'admin.kubeconfig'];

@@ -32,7 +32,7 @@ async function shell(script: string, detached = false): Promise<ChildProcess> {
   return child;
 }
 
-test('ends running children, kills those that ignore SIGTERM, and leaves detached ones', () =>
+test('terminates running children, kills children that ignore SIGTERM, and leaves detached children', () =>
   tracked(async (children) => {
     const obedient = await shell(':');
     const stubborn = await shell("trap '' TERM");

@@ -44,7 +44,7 @@ test('a process that does not answer is reported within the limit', async () => 
   await assert.rejects(requestDump('/nonexistent/api.sock', AbortSignal.timeout(1000)), /ENOENT/);
 });
 
-test('a component outside of a host serves nothing', async () => {
+test('a component that runs without a host serves no diagnostics socket', async () => {
   const served = await serveDiagnostics('/nonexistent', 'api', silentLog);
   served.stop();
 });

@@ -39,7 +39,7 @@ test('unpacks executable programs for their directory without changing their siz
   assert.deepEqual(await readdir(base), ['helpers-abc']);
 });
 
-test('unpacks a damaged helper program again, and keeps an intact one', async () => {
+test('unpacks a damaged helper program again, and keeps an intact helper program', async () => {
   const tool = join(base, 'helpers-abc/bin/tool');
   const { ino } = await stat(tool);
   await openHelpers(carried, base);
@@ -54,6 +54,6 @@ test('rejects a cache directory whose path is too long, with the fix', async () 
   await assert.rejects(openHelpers(carried, long), { code: 'assets', message: /set HYPEREDGE_CACHE to a shorter one/ });
 });
 
-test('uses the host’s own programs if none are packaged', async () => {
+test('uses the host’s own programs if no programs are packaged', async () => {
   assert.equal(await openHelpers(undefined, base), undefined);
 });

@@ -20,7 +20,7 @@ const calls = async (): Promise<string[]> =>
   (await readFile(join(directory, 'calls'), 'utf8').catch(() => '')).split('\n').filter((line) => line !== '');
 const environment = () => ({ PATH: `${directory}:/bin`, NOTIFY_SOCKET: '/run/n', WATCHDOG_USEC: '300000' });
 
-test('notifies the watchdog at a third of its interval until it is stopped', async () => {
+test('notifies the watchdog at a third of the watchdog interval until stopped', async () => {
   const watchdog = keepWatchdog({ ...environment(), WATCHDOG_PID: String(process.pid) }, silentLog);
   // The timer alone does not keep a process running.
   while ((await calls()).length < 3) await sleep(20);

@@ -37,7 +37,7 @@ test('keeps the outcome of a restart for clients that have lost their connection
   assert.deepEqual(restarts.report(), { components: ['api', 'etcd'], last });
 });
 
-test('restarts one component at a time, also when requests arrive together', async () => {
+test('restarts a single component at a time, also when requests arrive together', async () => {
   const both = await Promise.allSettled([restarts.start('api'), restarts.start('etcd')]);
   assert.deepEqual(
     both.map(({ status }) => status),

@@ -75,7 +75,7 @@ test('closes a snapshot that cannot be inspected, and serves the next download',
   next.close();
 });
 
-test('serves one download of a snapshot at a time, and the next after its end', async () => {
+test('serves one snapshot download at a time, and the next download after its end', async () => {
   const first = await snapshots.open(NAME);
   await assert.rejects(snapshots.open(NAME), failsWith('busy'));
   first.content.destroy();
@@ -85,7 +85,7 @@ test('serves one download of a snapshot at a time, and the next after its end', 
   next.close();
 });
 
-test('saves one snapshot at a time, and ends it when the host stops', async () => {
+test('saves one snapshot at a time, and cancels the snapshot when the host stops', async () => {
   const first = snapshots.save();
   await assert.rejects(snapshots.save(), failsWith('busy'));
   assert.equal((await snapshots.report()).isSaving, true);

@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(join(directory, '..'), { recursive: true, force: true }));
 
-test('imports a private copy of the body and removes it', async () => {
+test('imports a private copy of the uploaded body and removes the copy', async () => {
   const seen: unknown[] = [];
   importFile = async (kind, file, name) => {
     const { mode } = await stat(file);

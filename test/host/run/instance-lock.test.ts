@@ -18,7 +18,7 @@ async function withFile(body: (file: string) => Promise<void>): Promise<void> {
   }
 }
 
-test('the instance lock rejects a second start with the PID of the first, and allows it after release', () =>
+test('the instance lock rejects a second start with the PID of the first, and allows a start after release', () =>
   withFile(async (file) => {
     const lock = await takeInstanceLock(file, '/srv/x');
     await assert.rejects(takeInstanceLock(file, '/srv/x'), {

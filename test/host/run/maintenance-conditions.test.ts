@@ -6,7 +6,7 @@ const DAY_MS = 24 * 3_600_000;
 const NOW_MS = Date.parse('2026-11-26T12:00:00Z');
 
 describe('conditions about maintenance', () => {
-  it('conditions about maintenance name the next expiry, and need attention two weeks before it', () => {
+  it('conditions about maintenance name the next expiry, and need attention two weeks before the expiry', () => {
     const files = (days: number) => [
       { file: '/etc/origin/master/later.crt', notAfterMs: NOW_MS + 400 * DAY_MS },
       { file: '/etc/origin/master/next.crt', notAfterMs: NOW_MS + days * DAY_MS },

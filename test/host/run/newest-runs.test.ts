@@ -39,7 +39,7 @@ const run = (
 
 const order = (...runs: ContainerStatus[]): string[] => newestRunsFirst(runs, NOW_MS).map(({ id }) => id);
 
-test('orders the containers of one pod by attempt, whatever their times are', () => {
+test('orders the containers of a pod by attempt, independent of their times', () => {
   assert.deepEqual(order(run('a', 'p', 0, FUTURE_MS), run('c', 'p', 2, NOW_MS - 1000), run('b', 'p', 1, FUTURE_MS)), [
     'c',
     'b',
@@ -47,7 +47,7 @@ test('orders the containers of one pod by attempt, whatever their times are', ()
   ]);
 });
 
-test('puts a running container before exited ones with future times', () => {
+test('puts a running container before exited containers with future times', () => {
   assert.deepEqual(order(run('old', 'p', 7, FUTURE_MS), run('new', 'q', 0, NOW_MS - 5000, 'running')), ['new', 'old']);
 });
 

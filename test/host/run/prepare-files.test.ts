@@ -149,7 +149,7 @@ test('uses a front-proxy client certificate that extension API servers accept by
     assert.deepEqual(config.requestHeader?.allowedNames, [certificate.subject.replace('CN=', '')]);
   }));
 
-test('encrypts secrets if the bootstrap file enables it: creates a key once and configures the API server', () =>
+test('creates an encryption key once and configures the API server if the bootstrap file enables encryption of secrets', () =>
   withRoot(async (root) => {
     const encrypting = settings(root, 'secretsEncryption: {provider: secretbox}\n');
     await installHost(encrypting, options);

@@ -10,7 +10,9 @@ import { pathsBelow } from '../../../src/host/config/settings.ts';
 import { takeInstanceLock } from '../../../src/host/run/instance-lock.ts';
 import { readStatus } from '../../../src/host/status/status.ts';
 
-test('distinguishes a host process that does not answer from one that does not run', { timeout: 60_000 }, async () => {
+test('distinguishes a host process that does not answer from a host process that is not running', {
+  timeout: 60_000,
+}, async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-status-'));
   const paths = pathsBelow(root);
   const silent = createServer();

@@ -19,7 +19,7 @@ afterEach(killAll);
 
 const options = { nowMs: Date.now(), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
 
-test('three hosts form one store from their bootstrap files and one authority', { timeout: 120_000 }, async () => {
+test('three hosts form one store from their bootstrap files and a shared CA', { timeout: 120_000 }, async () => {
   const names = ['h1', 'h2', 'h3'];
   const peer = await freePort();
   // Each member also listens on 127.0.0.1, which all of them share here.

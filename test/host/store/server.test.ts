@@ -168,7 +168,7 @@ test('starts with variables only, as in a systemd unit, also as hyperedge etcd',
   await stop(etcd);
 });
 
-test('listens on a socket, on all addresses of both families, and on a separate metrics address', async () => {
+test('listens on a Unix socket, on all IPv4 and IPv6 addresses, and on a separate metrics address', async () => {
   const [port, metrics] = await freePorts(2);
   const socket = join(directory, 'e.sock');
   const data = join(directory, 'many');
@@ -289,7 +289,7 @@ async function eventually(what: string, probe: () => Promise<boolean>): Promise<
   }
 }
 
-test('replaces and revokes certificates of https with client certificates while it runs', async () => {
+test('replaces and revokes https certificates at run time, with client certificates required', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   for (const name of ['crt', 'key']) await copyFile(pki(`server.${name}`), pki(`served.${name}`));
@@ -366,7 +366,7 @@ test('accepts only client certificates with allowed host names', async () => {
   assert.equal((await etcdctl('--endpoints', url, ...asClient(), 'get', 'k', '--command-timeout=2s')).ok, false);
 });
 
-test('serves one port with and without TLS, and the JSON gateway to curl, which selects HTTP/2', async () => {
+test('serves the same port with and without TLS, and the JSON gateway over HTTP/2 to curl', async () => {
   const [port] = await freePorts(1);
   const urls = `http://127.0.0.1:${port},https://127.0.0.1:${port}`;
   const etcd = await start([

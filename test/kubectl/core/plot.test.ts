@@ -6,7 +6,7 @@ const style = { width: 8, height: 2, isUnicode: true, format: (value: number) =>
 const cellsOf = (line: string | undefined): string => (line ?? '').slice(12);
 
 describe('plots on a terminal', () => {
-  it('plots on a terminal have a column for each point, the highest one at the top, and spaces for gaps', () => {
+  it('plots on a terminal have a column for each point, the highest point at the top, and spaces for gaps', () => {
     const lines = plotLines([0, 8, 16, undefined, 4, null], style);
     assert.equal(lines.length, 2);
     assert.equal(cellsOf(lines[0]), '  █');
@@ -22,7 +22,7 @@ describe('plots on a terminal', () => {
     assert.equal([...cellsOf(plotLines(points, style)[1])].length, 8);
   });
 
-  it('plots on a terminal use ASCII without Unicode, and nothing without values', () => {
+  it('plots on a terminal use ASCII without Unicode support, and are empty without values', () => {
     assert.match(plotLines([1, 2, 3], { ...style, isUnicode: false }).join('\n'), /^[ -~\n]+$/);
     assert.deepEqual(plotLines([undefined, null, Number.NaN, Number.POSITIVE_INFINITY], style), []);
     assert.deepEqual(plotLines([], style), []);

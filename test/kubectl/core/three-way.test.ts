@@ -30,7 +30,7 @@ const SCHEMA: MergeSchema = {
 const apply = (former: unknown, manifest: unknown, live: unknown): unknown =>
   threeWayMerge(former, manifest, live, SCHEMA);
 
-test('keeps fields of other writers and removes those that left the manifest', () => {
+test('keeps fields of other writers and removes fields that are no longer in the manifest', () => {
   const former = { data: { a: '1', old: 'x' }, labels: { l: '1' } };
   const live = { data: { a: '1', old: 'x', other: 'y' }, labels: { l: '1' }, status: { n: 1 } };
   const result = apply(former, { data: { a: '2' } }, live);

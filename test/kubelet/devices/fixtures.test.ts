@@ -35,7 +35,7 @@ async function lab(found: readonly Fixture[] = [board]) {
   return { manager, fixtures };
 }
 
-test('assigns a fixture to one claim, and as an extended resource to a pod after the claim has released it', async () => {
+test('assigns a fixture to one claim, and as an extended resource to a pod after the claim is released', async () => {
   const { manager, fixtures } = await lab();
   try {
     assert.deepEqual(fixtures.prepare(claim('one'), result).env, [{ name: 'RIG_BOARD_1', value: '/dev/ttyUSB0' }]);

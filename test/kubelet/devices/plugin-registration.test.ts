@@ -168,7 +168,7 @@ function managerOf(dra: DraPlugins, results: AllocationResult[]): ClaimManager {
   return manager;
 }
 
-test('passes each type of plug-in to its handler and removes it with its socket', async () => {
+test('passes each type of plug-in to its handler, and removes the plug-in with its socket', async () => {
   const it = await lab();
   try {
     const csi = await it.plugIn('CSIPlugin', 'disk.example.com', '1.0.0', {});
@@ -224,7 +224,7 @@ test('uses the newer of two plug-ins of a driver, and the older plug-in after th
   }
 });
 
-test('prepares device shares through the driver and shows them in the pod-resources API', async () => {
+test('prepares device shares through the driver and shows the shares in the pod-resources API', async () => {
   const it = await lab();
   const share = (id: string) =>
     new Writer(64).string(1, 'gpu').string(2, 'n').string(3, 'gpu-0').string(5, id).finish();

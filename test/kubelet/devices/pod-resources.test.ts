@@ -57,7 +57,7 @@ describe('pod resources', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('gives a Guaranteed container exclusive CPUs and removes them from the shared CPUs', async () => {
+  it('gives a Guaranteed container exclusive CPUs and removes the CPUs from the shared pool', async () => {
     put('shared', { containers: [idle()] });
     await seen('shared', running);
     assert.equal(await cpusOf('shared'), '0-1');
@@ -77,7 +77,7 @@ describe('pod resources', { timeout: 120_000 }, () => {
     assert.match(late.status?.message ?? '', /not enough cpus available to satisfy request: requested=1, available=0/);
   });
 
-  it('keeps the CPUs across a restart of the kubelet and releases them with their pod', async () => {
+  it('keeps exclusive CPUs across a restart of the kubelet and releases the CPUs with their pod', async () => {
     await lab.halt();
     await lab.boot(api.access());
     const again = JSON.parse(await readFile(join(lab.directory, 'cpu_manager_state'), 'utf8'));
@@ -92,7 +92,7 @@ describe('pod resources', { timeout: 120_000 }, () => {
     await eventually('CPUs shared again', async () => ((await cpusOf('shared')) === '0-1' ? true : undefined));
   });
 
-  it('gives the CPUs and requests of an ended pod to the next pod while its volumes are still being released', async () => {
+  it('gives CPUs and requests of a terminated pod to the next pod while volumes are still being released', async () => {
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;

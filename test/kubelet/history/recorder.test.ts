@@ -155,7 +155,7 @@ describe('recorder of the usage history', () => {
     await recorder.stop();
   });
 
-  it('writes at most one history file an hour and one at the end', async () => {
+  it('writes at most one history file per hour, and a last file on stop', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const { recorder } = host(clock, files, () => 1);
@@ -173,7 +173,7 @@ describe('recorder of the usage history', () => {
     assert.equal(files.writes, 41);
   });
 
-  it('continues the series after a restart, with a gap while it was stopped', async () => {
+  it('continues the series after a restart, with a gap for the time of the stop', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const first = host(clock, files, () => 1);
@@ -238,7 +238,7 @@ describe('recorder of the usage history', () => {
     await third.recorder.stop();
   });
 
-  it('removes a damaged history file, keeps the others, and continues after a failed write', async () => {
+  it('removes a damaged history file, keeps the other files, and continues after a failed write', async () => {
     const clock = new TestClock();
     const files = new MemoryFiles();
     const first = host(clock, files, () => 1);

@@ -110,7 +110,7 @@ describe('pods under node pressure', { timeout: 120_000 }, () => {
     await eventually('the condition ends', () => (conditions() === 'Ready' ? true : undefined));
   });
 
-  it('evicts all pods except static and critical ones, and removes volumes of completed pods', async () => {
+  it('evicts all pods except static and critical pods, and removes volumes of completed pods', async () => {
     create('done', { ...specOf('head -c 1000000 /dev/zero >/data/big'), restartPolicy: 'Never' });
     create('critical', { ...specOf('sleep 1000'), priority: 2_000_000_000 });
     const done = await until('done', 'done', ({ status }) => status?.phase === 'Succeeded');

@@ -72,7 +72,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('a disconnected host runs the pods that were bound to it, with their secrets, config maps and tokens', async () => {
+  it('a disconnected host runs its bound pods with their secrets, config maps and tokens', async () => {
     const projected = [{ serviceAccountToken: { path: 'token', expirationSeconds: 600 } }];
     create('keeper', 'sleep 1000', {
       containers: [

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keepForeignResources } from '../../../src/kubelet/node/foreign-resources.ts';
 
-test('makes patched capacity allocatable until it is removed', () => {
+test('makes patched capacity of a Node allocatable until the capacity is removed', () => {
   const own = { capacity: { cpu: '4' }, allocatable: { cpu: '3' } };
   const patched = { capacity: { cpu: '9', 'example.com/dongle': '4' }, allocatable: { cpu: '3' } };
   const kept = keepForeignResources(own, patched);

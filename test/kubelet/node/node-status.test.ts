@@ -6,7 +6,7 @@ import { schemaOfType } from '../../../src/api/schema/index.ts';
 import { DEFAULT_KUBELET_CONFIG } from '../../../src/kubelet/index.ts';
 import { nodeStatus } from '../../../src/kubelet/node/node-status.ts';
 
-test('appends conditions of the host to the kubelet’s own and updates them', () => {
+test('appends conditions of the host to the conditions of the kubelet and updates them', () => {
   const more = { type: 'StoreRestored', status: 'True', reason: 'R', message: 'm' } as const;
   const at = (nowMs: number, previous: NonNullable<ReturnType<typeof nodeStatus>['conditions']>, again = more) =>
     nodeStatus({

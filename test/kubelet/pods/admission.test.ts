@@ -103,7 +103,7 @@ test('rejects ports reserved by the host on every address and for host-network p
   for (const wanted of [port(7946), port(9443, 'UDP'), port(8443)]) assert.equal(judged(wanted), undefined);
 });
 
-test('rejects node ports of services in other namespaces, unless the pod only listens', () => {
+test('rejects host ports that are node ports of services in other namespaces, unless the pod only listens', () => {
   const service = (namespace: string): Service => ({
     metadata: { namespace, name: 's' },
     spec: { ports: [{ port: 80, nodePort: 30_080 }, { port: 81 }] },
@@ -134,7 +134,7 @@ test('rejects pods of another operating system regardless of the scheduler', () 
   assert.equal(reasonOf(pod({ nodeSelector: { 'kubernetes.io/os': 'windows' } })), 'NodeAffinity');
 });
 
-test('rejects sysctls that are neither safe nor allowed by the node', () => {
+test('rejects sysctls that are unsafe and not allowed by the node', () => {
   const sysctl = (name: string): Pod => pod({ securityContext: { sysctls: [{ name, value: '1' }] } });
   assert.equal(reasonOf(sysctl('kernel.msgmax')), 'SysctlForbidden');
   assert.equal(reasonOf(sysctl('fs.mqueue.msg_max')), undefined);

@@ -13,7 +13,7 @@ import type { HostInfo } from '../../../src/kubelet/port.ts';
 import { realClock } from '../lab.ts';
 import { MemoryApi } from '../memory-api.ts';
 
-test('maps host ports only of containers that admission checks, not of regular init containers', () => {
+test('maps host ports only of the containers that admission checks, not of regular init containers', () => {
   const ports = (hostPort: number) => [{ containerPort: 80, hostPort }, { containerPort: 81 }];
   const spec = {
     initContainers: [

@@ -180,7 +180,7 @@ test('does not start a container with an unsupported field, even if its pod is o
   assert.equal(unsupportedContainerField(pod, container as Container, SELINUX)?.reason, 'PodFieldNotSupported');
 });
 
-test('does not mount an unsupported volume type, and reports it in an event', async () => {
+test('does not mount an unsupported volume type, and reports the volume in an event', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'pod-fields-'));
   try {
     const manager = new VolumeManager({

@@ -4,7 +4,7 @@ import type { Pod } from '../../../src/api/generated/core/v1.ts';
 import { PodStarts, type PodStartsOptions } from '../../../src/kubelet/pods/pod-starts.ts';
 import { Retries } from '../../../src/kubelet/pods/retries.ts';
 
-test('doubles the delay of a step with each failure up to a maximum, and resets it after a success', () => {
+test('doubles the delay of a step with each failure up to a maximum, and resets the delay after a success', () => {
   const retries = new Retries({ minMs: 500, maxMs: 10_000 });
   const due = Array.from({ length: 6 }, () => {
     retries.failed('sandbox', 1_000);

@@ -8,7 +8,7 @@ import { createMounter } from '../../../src/kubelet/io/host-facts/index.ts';
 import { terminationMessage } from '../../../src/kubelet/pods/containers/termination-message.ts';
 import type { ContainerStatus } from '../../../src/runtime/port.ts';
 
-test('reads the first 4 KB of a termination message and truncates the file to them', async (t) => {
+test('reads the first 4 KB of a termination message and truncates the file to 4 KB', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'kubelet-message-'));
   t.after(() => rm(directory, { recursive: true }));
   const path = join(directory, 'message');

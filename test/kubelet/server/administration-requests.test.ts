@@ -210,7 +210,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     );
   });
 
-  it('passes an upload with its size and name, and ends it when the client disconnects', async () => {
+  it('imports an upload with its size and name, and cancels the import when the client disconnects', async () => {
     const seen: unknown[] = [];
     host.importUpload = async ({ kind, body, bytes, name }, _signal, onReceived) => {
       seen.push(kind, bytes, name, await text(body));

@@ -30,7 +30,7 @@ async function get(url: string): Promise<string> {
   return body;
 }
 
-test('serves files and directories of host logs, and reports missing ones', async () => {
+test('serves files and directories of host logs, and reports missing files', async () => {
   assert.equal(await get('/logs/'), '<pre>\n<a href="a%3Cb">a&lt;b</a>\n<a href="pods/">pods/</a>\n</pre>\n');
   assert.equal(await get('/logs/messages'), 'line\n');
   await assert.rejects(get('/logs/none'), /404 page not found/);
@@ -39,7 +39,7 @@ test('serves files and directories of host logs, and reports missing ones', asyn
   assert.deepEqual(routeOf('GET', '/logs/messages')?.subresources, ['log', 'proxy']);
 });
 
-test('serves journals with both parameter sets, mapping components to their systemd unit', async () => {
+test('serves journals with both sets of query parameters, and maps components to their systemd units', async () => {
   assert.equal(
     await get('/logs/?query=kubelet&tailLines=3&boot=-1&pattern=x&sinceTime=2026-01-01T00:00:00Z'),
     'journal\n',

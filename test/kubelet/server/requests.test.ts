@@ -196,7 +196,7 @@ describe('environment and files of a container', () => {
     assert.ok(performance.now() - begun < 1_000);
   });
 
-  it('an environment beyond the limit is refused before it is built', async () => {
+  it('rejects an environment beyond the limit before building the environment', async () => {
     const none = async (): Promise<undefined> => undefined;
     const given = {
       pod,

@@ -61,7 +61,7 @@ test('closes the connection to the login manager when the lock cannot be taken',
   manager.stop();
 });
 
-test('closes the connection when the manager stops while it waits for the lock', async () => {
+test('closes the connection when the manager stops during the wait for the lock', async () => {
   const lock = Promise.withResolvers<{ release(): void }>();
   let releases = 0;
   const { manager, connections } = rig({ lock: () => lock.promise });

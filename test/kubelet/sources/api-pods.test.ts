@@ -86,7 +86,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.match(String(lease.spec?.renewTime), /\.\d{6}Z$/);
   });
 
-  it('runs pods with environment, volumes and addresses, waits for readiness and deletes them gracefully', async () => {
+  it('runs pods with environment, volumes and addresses, waits for readiness and terminates pods gracefully', async () => {
     create(
       'full',
       {

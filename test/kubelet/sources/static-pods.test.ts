@@ -69,7 +69,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal(second.attempt, 1);
   });
 
-  it('static pods keep running without their kubelet and are adopted by the next one', async () => {
+  it('static pods keep running without their kubelet and are adopted by the next kubelet', async () => {
     const before = await running('one');
     await lab.halt();
     await lab.boot();

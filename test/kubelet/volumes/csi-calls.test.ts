@@ -207,7 +207,7 @@ test('publishes volumes in use on a re-created Node', async () => {
   assert.deepEqual(await lab.attachments.inUse(), [UNIQUE]);
 });
 
-test('reports an iSCSI disk as in use, even when an older release recorded it without a name', async () => {
+test('reports an iSCSI disk as in use, even when an older release recorded the disk without a name', async () => {
   const lab = new CsiNodeLab();
   const disk = { kind: 'iscsi', iqn: 'iqn.2001-04.com.example:disk', portals: ['192.0.2.1'], name: 'pv' };
   const record = (volume: string, more: object): void => {
@@ -326,7 +326,7 @@ test('refreshes the limit of a driver at the period of its CSIDriver', async () 
   await updates.stop();
 });
 
-test('passes tokens as volume context, or as secrets if the driver requests it', async () => {
+test('passes tokens as volume context, or as secrets if the driver requests secrets', async () => {
   const tokens = '{"vault":{"token":"ey","expirationTimestamp":"1970-01-01T00:00:00Z"}}';
   for (const inSecrets of [undefined, false]) {
     const call = await published(inSecrets);

@@ -131,7 +131,7 @@ describe('iSCSI sessions', () => {
     assert.equal(host.mounted.size, 0);
   });
 
-  it('iSCSI sessions stay for a pod that starts while another one ends', async () => {
+  it('iSCSI sessions stay for a pod that starts while another pod ends', async () => {
     await host.setUp('old', 'a');
     const ending = host.tearDown('old');
     await turn(30);
@@ -183,7 +183,7 @@ describe('iSCSI sessions', () => {
     assert.deepEqual([...restarted.sessions], []);
   });
 
-  it('iSCSI sessions keep a loop device for a pod that starts while another one ends', async () => {
+  it('iSCSI sessions keep a loop device for a pod that starts while another pod ends', async () => {
     const block = (uid: string, name: string) => ({
       ...{ pod: { metadata: { uid } }, volume: { name } },
       persistent: { metadata: { name: 'pv' }, spec: { volumeMode: 'Block', local: { path: '/disk' } } },

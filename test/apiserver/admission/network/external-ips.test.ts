@@ -16,7 +16,7 @@ async function update(now: readonly string[], old: readonly string[]): Promise<v
   } as unknown as AdmissionRequest);
 }
 
-test('an update may keep and remove external IPs of a service, but not add new ones', async () => {
+test('an update may keep and remove external IPs of a service, but not add external IPs', async () => {
   await update(['192.0.2.2', '192.0.2.1'], ['192.0.2.1', '192.0.2.2', '192.0.2.3']);
   await assert.rejects(update(['192.0.2.4'], ['192.0.2.1']), /Use of external IPs is denied by admission control/);
 });

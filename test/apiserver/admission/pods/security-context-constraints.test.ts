@@ -303,7 +303,7 @@ describe('security context constraints, profile okd', () => {
       assert.ok(wrong.body.message?.includes(text), `${text}: ${wrong.body.message}`);
   });
 
-  it('security context constraints can be deleted: new pods are rejected, existing ones and platform namespaces are not affected', async () => {
+  it('deleting all security context constraints rejects new pods, but not existing pods and pods of platform namespaces', async () => {
     const removed = await cluster.call('DELETE', `${SECURITY}/securitycontextconstraints`);
     assert.equal(removed.code, 200, removed.text);
     const refused = await cluster.pod('shop', 'late', plain, cluster.dev);

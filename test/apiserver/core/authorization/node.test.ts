@@ -111,7 +111,7 @@ describe('node authorizer', () => {
     assert.equal(may('get', 'secrets', 'storage', 'stage'), false);
   });
 
-  it('permits reads of certificate secrets while an ingress names them', () => {
+  it('permits reads of certificate secrets while an Ingress refers to the secrets', () => {
     const nodes = createNodeAuthorizer();
     const user = { name: 'system:node:n1', groups: ['system:nodes'] };
     const may = (name: string, verb = 'get'): boolean | undefined =>
@@ -258,7 +258,7 @@ describe('node authorizer', () => {
     assert.equal(list('n2')?.allowed, false);
   });
 
-  it('counts references correctly through any sequence of pod changes', () => {
+  it('counts references of pods correctly through any sequence of pod changes', () => {
     const nodes = ['n1', 'n2', ''];
     const names = ['a', 'b', 'c'];
     for (let seed = 1; seed <= 30; seed++) {

@@ -383,7 +383,7 @@ describe('escalation', () => {
 });
 
 describe('rights of the administration of hosts', () => {
-  it('no default role of users gives rights of the administration of hosts, in a namespace or in the cluster', () => {
+  it('default roles of users give no permissions on the administration of hosts, in a namespace or in the cluster', () => {
     const rbac = bootstrapped();
     for (const name of [
       'view',

@@ -27,7 +27,7 @@ describe('shuffle sharding', () => {
       for (const count of place) assert.ok(Math.abs(count - flows / deck) < 0.12 * (flows / deck));
   });
 
-  it('shuffle sharding rarely deals the same hand to two flows, and always the same hand to one flow', () => {
+  it('shuffle sharding rarely deals the same hand to two flows, and deals the same hand to a flow every time', () => {
     const hands = new Set<string>();
     for (let flow = 0; flow < 2000; flow++) {
       hands.add(
@@ -126,7 +126,7 @@ describe('seats of a request', () => {
     assert.equal(estimateList({ ...stored, limit: 10, stored: 300, selective: true }, 10).initialSeats, 4);
   });
 
-  it('a write takes one seat, and more afterwards if it has many watches', () => {
+  it('a write takes one seat, and further seats after its execution if many watches are notified', () => {
     assert.deepEqual(estimateWrite(9, 10), { initialSeats: 1, finalSeats: 0, additionalLatencyMs: 0 });
     assert.deepEqual(estimateWrite(10, 10), { initialSeats: 1, finalSeats: 1, additionalLatencyMs: 5 });
     assert.deepEqual(estimateWrite(31, 10), { initialSeats: 1, finalSeats: 4, additionalLatencyMs: 5 });

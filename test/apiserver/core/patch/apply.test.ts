@@ -209,7 +209,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('two managers that apply the same value share the field, and neither can change it alone', () => {
+  it('two managers that apply the same value share the field, and a different value of one manager conflicts', () => {
     const session = configMap();
     session.apply('one', { data: { k: 'v' } });
     session.apply('two', { data: { k: 'v' } });

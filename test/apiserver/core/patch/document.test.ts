@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { clone, type JsonValue } from '../../../../src/apiserver/core/patch/document.ts';
 
-it('a clone is equal, shares nothing, and treats prototype names as plain data', () => {
+it('a clone is equal to the document, shares no parts, and treats prototype names as plain data', () => {
   const text = '{"a":{"__proto__":{"b":[1,{"constructor":{"c":null}},[]]},"toString":"x"},"d":true,"e":{}}';
   const document = JSON.parse(text) as { a: { toString: string }; e: Record<string, JsonValue> };
   const copy = clone(document as unknown as JsonValue);

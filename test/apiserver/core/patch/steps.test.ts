@@ -37,7 +37,7 @@ function timed<T>(steps: Generator<undefined, T>): { readonly took: number[]; re
 
 const most = (took: readonly number[]): number => Math.max(...took) / took.reduce((sum, each) => sum + each, 0);
 
-it('computes field ownership in steps, with the same result as in one step', () => {
+it('computing field ownership in steps yields the same result as computing it at once', () => {
   const live = applyServerSide({ ...facts, live: undefined, applied: configMap('one'), force: false });
   const apply = { ...facts, manager: 'b', live, applied: configMap('two'), force: true };
   const update = { ...facts, manager: 'c', live, updated: configMap('three') };
@@ -78,7 +78,7 @@ it('merges the entries of very many managers quickly', () => {
   assert.ok(user + system < 5_000_000, `${user + system} µs`);
 });
 
-it('records the owners of a large new object in steps, with the same result as in one step', () => {
+it('recording the owners of a large new object in steps yields the same result as recording them at once', () => {
   const pod = schemaOfType('io.k8s.api.core.v1.Pod');
   const many = <T>(make: (n: number) => T): T[] => Array.from({ length: 1_500 }, (_, n) => make(n));
   const labels = Object.fromEntries(many((n) => [`l${(n * 7919) % 1500}`, 'x']));
@@ -118,7 +118,7 @@ it('records the owners of a large new object in steps, with the same result as i
   }
 });
 
-it('records the changes of a large object in steps, with the same result as in one step', () => {
+it('recording the changes of a large object in steps yields the same result as recording them at once', () => {
   const pod = schemaOfType('io.k8s.api.core.v1.Pod');
   const containers = (from: number, image: string) =>
     Array.from({ length: 1_500 }, (_, n) => ({ name: `c${n + from}`, image, args: n % 7 === 0 ? ['x', image] : [] }));

@@ -115,7 +115,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('merges lists of scalars as sets, and deletes from them', () => {
+  it('merges lists of scalars as sets, and removes items by $deleteFromPrimitiveList', () => {
     const patch = (metadata: JsonObject, change: JsonObject): JsonValue | undefined =>
       strategicMergePatch({ metadata }, { metadata: change }, pod)['metadata'];
     assert.deepEqual(patch({ finalizers: ['a', 'b'] }, { finalizers: ['b', 'c'] }), { finalizers: ['a', 'b', 'c'] });
@@ -175,7 +175,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('treats an empty list in the patch like a missing one', () => {
+  it('treats an empty list in the patch like an absent list', () => {
     assert.deepEqual(podPatch({ containers: [{ name: 'a' }, { name: 'b' }] }, { containers: [] }), {
       containers: [{ name: 'a' }, { name: 'b' }],
     });

@@ -311,7 +311,7 @@ describe('pod security standards', () => {
     }
   });
 
-  it('labels override defaults; an invalid level is enforced as restricted, and ignored for audit and warn', () => {
+  it('an invalid level label counts as restricted for enforce, and as privileged for audit and warn', () => {
     const label = (mode: string): string => `pod-security.kubernetes.io/${mode}`;
     const read = policyOf(
       {
@@ -341,7 +341,7 @@ describe('pod security standards', () => {
     }
   });
 
-  it('pods with the same violations share one warning with the first name', () => {
+  it('pods with the same violations share one warning with the name of the first pod', () => {
     const review = new ExistingPods({ level: 'baseline', version: 'latest' });
     for (const name of ['b', 'a', 'c']) review.check(name, pod({ hostPID: true }));
     for (const name of ['z', 'y']) review.check(name, pod({ containers: [secured({ privileged: true })] }));

@@ -89,7 +89,7 @@ it('blocking requests wait for their line in the audit log, and strict mode repo
   }
 });
 
-it('compresses rotated audit logs and counts a file and its compressed copy as one', async () => {
+it('compresses rotated audit logs and counts a file and its compressed copy only once', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const path = join(directory, 'audit.log');
   try {

@@ -96,7 +96,7 @@ describe('listener', () => {
     }
   });
 
-  it('the listener sends a certificate chain only to a configured authority, and reloads certificates while it runs', async () => {
+  it('the listener sends a certificate chain only up to a configured CA, and reloads certificates at run time', async () => {
     const { listener, ca, chains } = await listening(5_000);
     const other = await createAuthority('other', validity);
     const client = await issue(other, { subject: { commonName: 'c' }, usages: ['client'], validity });

@@ -69,7 +69,7 @@ const seen = (): string[][] => {
   return found;
 };
 
-test('shares a connection between requests of one kind, but not of different kinds or trust', async () => {
+test('shares a connection only between requests of the same kind with the same trusted CA', async () => {
   for (const path of ['/1', '/2', '/3']) assert.equal(await ask(backendRequest('GET', path)), 'answer');
   assert.equal(await ask(backendRequest('POST', '/4'), 'body'), 'answer');
   assert.deepEqual(seen(), [['GET /1', 'GET /2', 'GET /3', 'POST /4']]);

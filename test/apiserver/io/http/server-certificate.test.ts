@@ -114,7 +114,7 @@ test('rejects untrusted, expired and misused certificates without names', async 
   await assert.rejects(answer(signedByLeaf, leaf.certificate), UNKNOWN, 'signed by what is no authority');
 });
 
-test('accepts a certificate in the bundle, even if another authority has signed it', async () => {
+test('accepts a server certificate that is in the bundle, even if another CA has signed the certificate', async () => {
   const root = made({ name: 'root', issuer: 'root', isAuthority: true });
   const between = made({ name: 'between', issuer: 'root', signer: root.key, isAuthority: true });
   const leaf = made({ name: 'leaf', issuer: 'between', signer: between.key });

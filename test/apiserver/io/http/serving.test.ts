@@ -118,7 +118,7 @@ describe('connections', () => {
     }
   });
 
-  it('connections complete the last request and accept no further one', async () => {
+  it('connections complete the last request and accept no further request', async () => {
     let isLast = false;
     const { listener } = await listening({ isLast: () => isLast });
     const session = await open(listener.port);
@@ -135,7 +135,7 @@ describe('connections', () => {
     }
   });
 
-  it('connections complete started requests while draining, and accept no new ones', async () => {
+  it('connections complete started requests while draining, and accept no new requests', async () => {
     const begun = Promise.withResolvers<void>();
     const request: ListenOptions['request'] = (incoming, response) => {
       begun.resolve();

@@ -115,7 +115,7 @@ for (const by of ['TCP', 'a socket', 'TLS']) {
   });
 }
 
-it('connects without a proxy to networks that have none', async () => {
+it('connects without a proxy to networks without a configured proxy', async () => {
   requested.length = 0;
   const answer = await through(proxies.get('TCP') as EgressProxy, { network: 'controlplane', host: '127.0.0.1' });
   assert.equal(await text(answer), 'saw /path');

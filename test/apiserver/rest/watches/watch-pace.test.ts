@@ -88,7 +88,7 @@ it('sends a long queue of watch events at once, still in order', () => {
   );
 });
 
-it('delays a watch with an unusually high rate, and other watches of its connection wait for it', () => {
+it('delays a watch with an unusually high event rate and all other watches of its connection', () => {
   const { loop, pace, connection } = setUp();
   const [busy, idle] = [watchOf('busy', connection, {}), watchOf('idle', connection, {})];
   const other = watchOf('other', {}, {});

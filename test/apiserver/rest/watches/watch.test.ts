@@ -226,7 +226,7 @@ describe('watches', () => {
     assert.equal(metadata[0]?.object.kind, 'PartialObjectMetadata');
   });
 
-  it('disconnects a client that does not read, without affecting others', async () => {
+  it('disconnects a watch client that does not read, without affecting other clients', async () => {
     const from = await create('w-j');
     const watchers = async (): Promise<number> => {
       const { text } = await server.call('GET', '/metrics');

@@ -70,7 +70,7 @@ suite('hyperedge rig recordings', () => {
     assert.equal((await run(['bench'])).code, 0);
   });
 
-  test('prints a recording from the node that has it, or from the given one', async () => {
+  test('prints a recording from the node that stores it, or from the node in the arguments', async () => {
     body = { items: [item('n2')] };
     await run(['bench', FILE]);
     assert.match(urls.at(-1) ?? '', /\/rigs\/bench\/recordings\?file=2026-01-01T000000-000Z\.log&node=n2$/);

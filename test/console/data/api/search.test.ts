@@ -71,7 +71,7 @@ suite('the search for objects', () => {
     assert.equal(lists(), 4);
   });
 
-  test('finds an object by its exact name even if it is beyond the limit of the list', async () => {
+  test('finds an object by its exact name even beyond the limit of the list', async () => {
     const many = Array.from({ length: 2_000 }, (_, index) => `a-${index}`);
     const { search } = cluster({ pods: [...many, 'zebra'] });
     assert.deepEqual(namesOf(await search.find('zebra', never)), ['pods zebra']);
@@ -89,13 +89,13 @@ suite('the search for objects', () => {
     assert.ok(server.requests.some(({ url }) => url.pathname === '/api/v1/namespaces/n/pods'));
   });
 
-  test('searches one kind by a short name, also one that is not common', async () => {
+  test('searches a single kind by a short name, also an uncommon kind', async () => {
     const { search } = cluster({ pods: ['web'], nodes: ['web'], secrets: ['web-key'] });
     assert.deepEqual(namesOf(await search.find('no web', never)), ['nodes web']);
     assert.deepEqual(namesOf(await search.find('secret web', never)), ['secrets web-key']);
   });
 
-  test('sends no selector for hostile texts, and nothing for short ones', async () => {
+  test('sends no selector for hostile texts, and no request for short texts', async () => {
     const { server, search } = cluster({ pods: ['web'] });
     assert.deepEqual(await search.find('w', never), []);
     assert.equal(server.requests.length, 0);

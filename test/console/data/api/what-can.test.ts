@@ -64,7 +64,7 @@ const grantsOf = (bearer: Partial<Bearer>): string[] =>
 
 const PROBES = ' | get | /healthz, /livez | probes | Group system:authenticated';
 
-test('permissions of a user include those of its groups, and rules about URLs only for the whole cluster', () => {
+test('permissions of a user include the permissions of its groups; URL rules apply only to the whole cluster', () => {
   assert.deepEqual(grantsOf({ name: 'eva' }), [
     PROBES,
     ' | * | everything | admins | Group ops',
@@ -74,7 +74,7 @@ test('permissions of a user include those of its groups, and rules about URLs on
   assert.deepEqual(grantsOf({ name: 'system:anonymous' }), []);
 });
 
-test('permissions of a service account are those of its namespace only', () => {
+test('permissions of a service account include only permissions in its namespace', () => {
   const robot = { kind: 'ServiceAccount', name: 'robot' } as const;
   assert.deepEqual(grantsOf({ ...robot, namespace: 'shop' }), [
     PROBES,
@@ -84,6 +84,6 @@ test('permissions of a service account are those of its namespace only', () => {
   assert.deepEqual(grantsOf({ ...robot, namespace: 'bank' }), [PROBES]);
 });
 
-test('permissions of a group are those of its own bindings', () => {
+test('permissions of a group come only from bindings of the group', () => {
   assert.deepEqual(grantsOf({ kind: 'Group', name: 'ops' }), [' | * | everything | admins | ']);
 });

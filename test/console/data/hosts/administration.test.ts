@@ -53,7 +53,7 @@ describe('administration of hosts', () => {
     );
   });
 
-  it('reads the store from the next master while one does not answer, and ends the pending request', async () => {
+  it('reads the store state from the next master while a master does not answer, and cancels the pending request', async () => {
     const report = { store: { state: 'known', value: { quorum: true, members: [member] } }, ring: { state: 'absent' } };
     let isEnded = false;
     server.answer = (url, request) => {
@@ -83,7 +83,7 @@ describe('administration of hosts', () => {
     assert.equal('value' in found && found.value.store.reason, 'no store');
   });
 
-  it('reads reports below the proxy of a node, and rejects those without a required field', async () => {
+  it('reads reports below the proxy of a node, and rejects reports without a required field', async () => {
     server.answer = () => json({ directory: '/d', keep: 3, isSaving: false, snapshots: [] });
     await readSnapshots(server.api, 'm/1', signal);
     assert.equal(server.requests[0]?.url.pathname, '/api/v1/nodes/m%2F1/proxy/hyperedge/snapshots');

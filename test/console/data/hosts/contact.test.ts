@@ -122,7 +122,7 @@ suite('hosts that do not answer', () => {
     );
   });
 
-  test('hosts that do not answer have their last contact in their lease, if the user may read it', async () => {
+  test('the last contact of a host that does not answer is read from its lease, if the user may read the lease', async () => {
     const server = new FakeApi();
     const { signal } = new AbortController();
     server.answer = (url) =>

@@ -10,7 +10,7 @@ const history = (times: number[], average: (number | null)[]): History => ({
   metrics: new Map([['storeLatency', { unit: 'seconds', average, max: average }]]),
 });
 
-test('flush times of nodes are lines of one plot, also with shifted times and without samples', () => {
+test('draws flush times of nodes as lines of one plot, also with shifted times and without samples', () => {
   const lines = linesOf(
     new Map<string, History | undefined>([
       ['m1', history([100, 130, 160], [0.001, null, 0.003])],

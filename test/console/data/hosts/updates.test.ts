@@ -117,7 +117,7 @@ describe('progress of an update', () => {
     assert.deepEqual(phases(returning, updated, returned), ['waiting', 'confirmed']);
   });
 
-  it('ignores reports of earlier updates, except for one that is in progress', () => {
+  it('ignores reports of earlier updates, except for an update that is in progress', () => {
     const earlier = { id: '2', version: '2.0.0' };
     const idle = cluster('1.0.0', 'False', 'Cluster version is 1.0.0; paused: y, z');
     assert.deepEqual(
@@ -151,7 +151,7 @@ describe('progress of an update', () => {
     assert.equal(sentence('2.0.0', '2.0.0'), 'All 2 hosts have version 2.0.0.');
   });
 
-  it('progress of an update shows hosts that are not ready, but not those that restart for the update', () => {
+  it('progress of an update shows hosts that are not ready, except hosts that restart for the update', () => {
     const rows = updateProgress(running, [
       host('a', { version: '1.0.0', ready: 'Unknown' }),
       host('b', { version: '2.0.0', ready: 'False' }),
@@ -167,7 +167,7 @@ describe('progress of an update', () => {
     );
   });
 
-  it('an update can be stopped only while it is requested', () => {
+  it('an update can be stopped only while it is requested and in progress', () => {
     assert.equal(canStop(running), true);
     assert.equal(canStop(cluster('2.0.0', 'False')), false);
     assert.equal(canStop({ ...running, spec: {} }), false);

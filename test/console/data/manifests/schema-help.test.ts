@@ -96,7 +96,7 @@ suite('help from schemas', () => {
     ...{ apiVersion, kind: 'Deployment', parents, key, isInValue: false },
   });
 
-  test('help from schemas describes a field and lists the fields around it, with one request for each document', async () => {
+  test('help from schemas describes a field and its sibling fields, with one request for each document', async () => {
     const { server, help } = book();
     const replicas = await help.field(at(['spec'], 'replicas'));
     assert.deepEqual(

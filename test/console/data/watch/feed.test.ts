@@ -45,7 +45,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('replaces the copy of a collection in one step after 410, without an empty state in between', async () => {
+  test('replaces the copy of a collection atomically after 410, without an intermediate empty state', async () => {
     const { feed, server, frame } = await started(pod('a', '5'), pod('b', '6'));
     frame();
     const seen: string[][] = [];
@@ -137,7 +137,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('joins 200 changes of 2,000 pods into one update per frame and loses none', async () => {
+  test('combines 200 changes of 2,000 pods into one update per frame without losing a change', async () => {
     const pods = Array.from({ length: 2_000 }, (_, index) => pod(`p${index}`, '5'));
     const { feed, server, frame } = await started(...pods);
     frame();
@@ -157,7 +157,7 @@ suite('a live collection', () => {
 });
 
 suite('shared feeds', () => {
-  test('two views of one collection share a watch, which ends when both are closed', async () => {
+  test('two views of the same collection share a watch, which ends when both views are closed', async () => {
     const context = scene();
     context.server.answer = () => json(podList('10'));
     const pool = new FeedPool(context);

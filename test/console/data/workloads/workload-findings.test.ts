@@ -19,7 +19,7 @@ const failed = (uid: string): Event => ({
 const facts = { events: [failed('a')], nodes: [], nowMs: 0 };
 
 describe('findings of a workload', () => {
-  it('shows one cause once, with a pod and the number of pods', () => {
+  it('shows each cause once, with an example pod and the number of pods', () => {
     const found = workloadFindings([pod('a', pulling), pod('b', pulling)], {
       ...facts,
       events: [failed('a'), failed('b')],

@@ -6,7 +6,7 @@ import { silentLog } from '../../../../src/base/log.ts';
 import { attemptAll } from '../../../../src/controllers/framework/attempt-all.ts';
 import { podGcController } from '../../../../src/controllers/garbage-collection/pods/controller.ts';
 
-test('deletes the other pods when the deletion of one is rejected', async () => {
+test('continues to delete pods when a deletion is rejected', async () => {
   const finished = (name: string): Pod => ({
     metadata: { name, namespace: 'ns', uid: name, creationTimestamp: '2026-01-01T00:00:00Z' },
     spec: { nodeName: 'n', containers: [] },

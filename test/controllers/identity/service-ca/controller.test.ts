@@ -29,7 +29,7 @@ describe('service CA', () => {
       return new X509Certificate(Buffer.from(data?.['tls.crt'] ?? '', 'base64'));
     }, `secret ${name}`);
 
-  it('issues a certificate for an annotated service, and a new one when its secret is deleted', async () => {
+  it('issues a certificate for an annotated service, and a new certificate when its secret is deleted', async () => {
     await serve('api', 'api-tls');
     const first = await certificateIn('api-tls');
     for (const host of ['api.shop.svc', 'api.shop.svc.cluster.local']) assert.equal(first.checkHost(host), host);
@@ -126,7 +126,7 @@ describe('service CA', () => {
     assert.deepEqual((await definitions.get('tills.shop.example')).spec.conversion, { strategy: 'None' });
   });
 
-  it('publishes the bundle in each namespace, and restores it when it is changed or deleted', async () => {
+  it('publishes the CA bundle in each namespace, and restores a changed or deleted bundle', async () => {
     const name = 'openshift-service-ca.crt';
     const maps = plane.of(resources.configMaps);
     const published = (namespace: string) =>

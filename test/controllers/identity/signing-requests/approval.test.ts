@@ -122,7 +122,7 @@ const approve = (
     NOW,
   );
 
-test('approves the renewal of a node, whether it is ready or not', () => {
+test('approves the renewal of a node independent of its readiness', () => {
   const plan = approve({ username: 'system:node:n' }, { node: node('n', { ready: 'True' }) });
   assert.equal(plan.kind, 'approve-if-allowed');
   assert.ok(plan.kind === 'approve-if-allowed' && plan.subresources.includes('selfnodeclient'));

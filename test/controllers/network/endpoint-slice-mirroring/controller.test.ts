@@ -11,7 +11,7 @@ after(() => plane.stop());
 
 const namespace = 'default';
 
-test('mirrors Endpoints of a service without selector, follows changes and deletes the slices with them', async () => {
+test('mirrors Endpoints of a service without a selector, follows changes, and deletes the slices with the Endpoints', async () => {
   const slicesOf = async (name: string): Promise<string[]> =>
     (
       await plane.of(resources.endpointSlices).list({ namespace, labelSelector: `kubernetes.io/service-name=${name}` })

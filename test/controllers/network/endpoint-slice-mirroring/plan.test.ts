@@ -51,7 +51,7 @@ test('creates a slice per family and set of ports, with readiness, labels and an
   assert.equal(create[0]?.metadata?.ownerReferences?.[0]?.kind, 'Endpoints');
 });
 
-test('updates existing slices, and writes nothing without a change', () => {
+test('updates existing slices, and writes only changes', () => {
   const before = endpoints([{ addresses: [{ ip: '192.0.2.1' }], ports }]);
   const existing = plan(before).create.map((slice, index) => named(slice, `db-${index}`));
   assert.deepEqual(plan(before, existing), { create: [], update: [], delete: [] });

@@ -70,7 +70,7 @@ test('a named port in a slice is resolved for each pod', () => {
   ]);
 });
 
-test('writes one slice for one changed endpoint', () => {
+test('writes only the slice of a changed endpoint', () => {
   const pods = backends(250);
   const slices = apply([], plan(pods, []));
   assert.equal(writes(plan(pods, slices)), 0);
@@ -81,7 +81,7 @@ test('writes one slice for one changed endpoint', () => {
   assert.deepEqual([next.create.length, next.update.length, next.delete.length], [0, 1, 0]);
 });
 
-test('fills existing slices before it creates a new one', () => {
+test('fills existing slices before creating a new slice', () => {
   const pods = backends(150);
   const slices = apply([], plan(pods, []));
   const next = plan([...pods, pod({ ip: '10.9.9.9', ready: true })], slices);

@@ -10,7 +10,7 @@ const planned = (pods: readonly Pod[], of = http) => {
   return plan.kind === 'create' ? plan.endpoints : assert.fail(`planned ${plan.kind}`);
 };
 
-test('separates ready from not ready addresses and sorts them', () => {
+test('separates ready from not ready addresses and sorts the addresses', () => {
   const made = planned([
     pod({ ip: '10.0.0.2', ready: true }),
     pod({ ip: '10.0.0.1', ready: true }),
@@ -52,7 +52,7 @@ test("includes the host name of a headless service's pod", () => {
   assert.equal(planned([named])?.subsets?.[0]?.addresses?.[0]?.hostname, 'h');
 });
 
-test('truncates to a thousand addresses, ready ones first, and annotates the object', () => {
+test('truncates Endpoints to a thousand addresses, ready addresses first, and sets the over-capacity annotation', () => {
   const pods = Array.from({ length: 1_100 }, (_, index) =>
     pod({ ip: `10.0.${index >> 8}.${index & 255}`, ready: index >= 100 }),
   );

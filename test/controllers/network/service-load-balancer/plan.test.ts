@@ -47,7 +47,7 @@ test('parses addresses, networks, and ordered pairs of addresses of one family a
   );
 });
 
-test('assigns each pool address to one service and keeps it when a younger service requests it', () => {
+test('assigns each pool address to one service, and not to a younger service that requests the address', () => {
   const ranges = ['10.0.0.1-10.0.0.3'];
   const services = [
     service('young', { spec: { loadBalancerIP: '10.0.0.2' } }),

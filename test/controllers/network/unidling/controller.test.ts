@@ -76,7 +76,7 @@ describe('idled services', { concurrency: false }, () => {
     assert.equal(await replicasOf('web'), 3);
   });
 
-  it('idled services scale only workloads of their own namespace, and not those that run', async () => {
+  it('idled services scale only idle workloads of their own namespace', async () => {
     await deploy('odd', 0);
     await deploy('running', 1);
     await annotate('odd', [

@@ -57,7 +57,7 @@ async function allocate(name: string, pod: Pod): Promise<ResourceClaim> {
   );
 }
 
-test('creates a claim from an existing template, and deletes it after its pod has ended', {
+test('creates a claim from an existing template, and deletes the claim after its pod has ended', {
   timeout: 60_000,
 }, async () => {
   const pod = await createPod('one');
@@ -117,7 +117,9 @@ test('releases and keeps a shared claim, and ends a pod whose device is tainted'
   assert.equal(released.status?.allocation, undefined);
 });
 
-test('evicts pods of devices that a DeviceTaintRule selects, and reports it', { timeout: 60_000 }, async () => {
+test('evicts pods of devices that a DeviceTaintRule selects, and reports the eviction', {
+  timeout: 60_000,
+}, async () => {
   const rules = plane.of(resources.deviceTaintRules);
   await plane.of(resources.resourceSlices).create({
     metadata: { name: 'healthy' },

@@ -86,7 +86,7 @@ const ready = (node: string, status: string) =>
       { subresource: 'status' },
     );
 
-test('attaches a single-node volume once, although pods on two nodes need it at the same time', async () => {
+test('attaches a single-node volume once although pods on two nodes need the volume at the same time', async () => {
   const names = Array.from({ length: VOLUMES }, (_, at) => `csi${at}`);
   await Promise.all(names.map((name) => newVolume(name, { csi: { driver: DRIVER, volumeHandle: name } })));
   await Promise.all(
@@ -107,7 +107,7 @@ test('attaches a single-node volume once, although pods on two nodes need it at 
   for (const name of names) assert.equal((await attachmentsOf(name)).length, 1, name);
 });
 
-test('moves a volume to the next node after its node has stopped using it', async () => {
+test('moves a volume to the next node after the present node has stopped using the volume', async () => {
   const [attachment] = await attachmentsOf('csi0');
   const from = attachment?.spec.nodeName ?? '';
   const to = from === 'n1' ? 'n2' : 'n1';

@@ -151,7 +151,7 @@ describe('persistent volume binder', () => {
     assert.match(world.events.at(-1) ?? '', /^ExternalProvisioning: Waiting for a volume to be created/);
   });
 
-  it('uses the newest default class for a claim without one, and reports a missing class', () => {
+  it('uses the newest default class for a claim without a class, and reports a missing class', () => {
     const isDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
     const world = new World(
       claim('c', '1Gi', { storageClassName: undefined }),

@@ -33,7 +33,7 @@ const plan = (cron: CronJob, now: string, jobs: readonly Job[] = []) =>
   planCronJob({ cronJob: cron, jobs, localZone: 'UTC' }, { nowMs: at(now), random: () => 0 });
 const reasons = (made: ReturnType<typeof plan>): string[] => made.events.map((event) => event.reason);
 
-test('creates one job at the scheduled time, named after that time', () => {
+test('creates one job at the scheduled time, with the time in its name', () => {
   const early = plan(cronJob(), '2026-01-01T00:09:00Z');
   assert.deepEqual([early.create, early.recheckAfterMs], [undefined, 60_100]);
   const due = plan(cronJob(), '2026-01-01T00:10:01Z');

@@ -49,7 +49,7 @@ test('creates a pod on every eligible node and deletes pods from nodes that beca
   assert.deepEqual(plan([on('a')], undefined, { settled: false }).create, []);
 });
 
-test('waits for a terminating pod before it creates the next one', () => {
+test('waits for a terminating pod before creating the next pod on the node', () => {
   assert.deepEqual(plan([on('a'), on('b', 'new', { deleting: true })]).create, []);
 });
 
@@ -86,7 +86,7 @@ test('replaces unavailable pods first, then as many as maxUnavailable allows', (
   assert.deepEqual(plan(old, nodes, { set: onDelete }).delete, []);
 });
 
-test('creates the new pod first with surge and deletes the old one once the new one is available', () => {
+test('with surge creates the new pod first, and deletes the old pod once the new pod is available', () => {
   const set = daemonSet({
     updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
   });
@@ -99,7 +99,7 @@ test('creates the new pod first with surge and deletes the old one once the new 
   assert.deepEqual(plan(started, undefined, { set }).delete, [old[0]]);
 });
 
-test('keeps the unavailability limit during a rolling update and completes it', () => {
+test('respects maxUnavailable during a rolling update and completes the update', () => {
   for (let seed = 1; seed <= 100; seed++) {
     const random = seeded(seed);
     const names = Array.from({ length: 2 + Math.floor(random() * 8) }, (_, index) => `n${index}`);

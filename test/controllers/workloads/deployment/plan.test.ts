@@ -138,7 +138,7 @@ class World {
   }
 }
 
-test('creates one set with all replicas and becomes available and complete', () => {
+test('creates one replica set with all replicas and becomes available and complete', () => {
   const world = new World(deployment(3), 1);
   const plan = world.reconcile();
   assert.equal(plan.create?.spec?.replicas, 3);
@@ -157,7 +157,7 @@ test('creates one set with all replicas and becomes available and complete', () 
   assert.equal(world.deployment.status?.conditions?.find((each) => each.type === 'Available')?.status, 'True');
 });
 
-test('keeps the pod limits during a rolling update and completes it', () => {
+test('respects maxSurge and maxUnavailable during a rolling update and completes the update', () => {
   const bounds = [1, 2, 3, '10%', '25%', '50%', '100%'];
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
@@ -213,7 +213,7 @@ test('keeps proportions and converges when scaled during a roll-out', () => {
   }
 });
 
-test('Recreate creates no new pod before the last old one is deleted', () => {
+test('Recreate creates no new pod before the last old pod is deleted', () => {
   const world = new World(deployment(4, { strategy: { type: 'Recreate' } }), 7);
   world.settle();
   world.setImage('v2');
@@ -224,7 +224,7 @@ test('Recreate creates no new pod before the last old one is deleted', () => {
   assert.equal(world.setOf('v2')?.spec?.replicas, 4);
 });
 
-test('Recreate waits for terminating pods after their set reports zero', () => {
+test('Recreate waits for terminating pods after their replica set reports zero', () => {
   const world = new World(deployment(1, { strategy: { type: 'Recreate' } }), 7);
   world.settle();
   world.setImage('v2');
@@ -253,7 +253,7 @@ test('gives the replica set of a reused template the newest revision and keeps t
   assert.equal(world.deployment.metadata?.annotations?.[REVISION], '3');
 });
 
-test('deletes the oldest revisions beyond the limit', () => {
+test('deletes the oldest revisions beyond revisionHistoryLimit', () => {
   const world = new World(deployment(1, { revisionHistoryLimit: 2 }), 3);
   for (const image of ['v1', 'v2', 'v3', 'v4', 'v5']) {
     world.setImage(image);
@@ -276,7 +276,7 @@ test('revisions of a deployment have 64 bits', () => {
   assert.equal(world.setOf('v2')?.metadata?.annotations?.[REVISION], '3546343826724305833');
 });
 
-test('scales a paused deployment without a roll-out and reports it', () => {
+test('scales a paused deployment without a roll-out and reports the pause', () => {
   const world = new World(deployment(2), 3);
   world.settle();
   world.change({ paused: true });
@@ -311,7 +311,7 @@ test('reports a roll-out that exceeds its progress deadline, and clears the repo
   assert.equal(world.progressing?.reason, 'NewReplicaSetAvailable');
 });
 
-test('copies annotations to the current set, except internal ones', () => {
+test('copies annotations to the current replica set, except internal annotations', () => {
   const world = new World(deployment(1), 3);
   world.deployment.metadata = {
     ...world.deployment.metadata,

@@ -71,7 +71,7 @@ describe('disruption controller', () => {
       return items.find((each) => each.involvedObject.name === name && each.reason === reason)?.message;
     }, `an event ${reason}`);
 
-  it('allows one eviction, and another one after the pod was replaced', async () => {
+  it('allows one eviction, and a second eviction after the pod is replaced', async () => {
     await budgetFor('pair', { minAvailable: 1 });
     await says('pair', { currentHealthy: 0, desiredHealthy: 1, expectedPods: 0, disruptionsAllowed: 0 }, INSUFFICIENT);
     assert.equal(await hasEvent('pair', 'NoPods'), 'No matching pods found');

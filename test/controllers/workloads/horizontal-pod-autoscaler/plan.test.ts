@@ -177,7 +177,7 @@ test('counts earlier changes of the scaling period against the rate of a policy'
   assert.equal(limit(NO_MEMORY, disabled, bounds, 6, 1, NOW).replicas, 6);
 });
 
-test('at most doubles the replicas, or raises them to four, without behavior', () => {
+test('without behavior at most doubles the replicas, or raises the replicas to four', () => {
   const most = (current: number): number =>
     limit(NO_MEMORY, behaviorOf(undefined), { min: 1, max: 100 }, current, 90, NOW).replicas;
   assert.deepEqual([1, 2, 3, 10, 60].map(most), [4, 4, 6, 20, 90]);

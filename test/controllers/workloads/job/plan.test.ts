@@ -82,7 +82,7 @@ test('delays failures exponentially and fails the job at the limit', () => {
   assert.deepEqual(world.events, ['BackoffLimitExceeded']);
 });
 
-test('counts container restarts against the limit if the pod restarts them', () => {
+test('counts container restarts against the back-off limit if the restart policy is OnFailure', () => {
   const world = new World({
     backoffLimit: 2,
     template: { spec: { restartPolicy: 'OnFailure', containers: [{ name: 'c', image: 'i' }] } },
@@ -269,7 +269,7 @@ test('completes by the success policy without counting the remaining pods as fai
   );
 });
 
-test('deletes pods of a suspended job without counting them, and restarts its deadline on resume', () => {
+test('deletes pods of a suspended job without counting failures, and restarts its deadline on resume', () => {
   const world = new World({ completions: 2, parallelism: 2, activeDeadlineSeconds: 60 }).settle();
   const suspend = (suspended: boolean): void => {
     if (world.job.spec === undefined) return;
@@ -286,7 +286,7 @@ test('deletes pods of a suspended job without counting them, and restarts its de
   assert.deepEqual(world.events, ['Suspended', 'Resumed']);
 });
 
-test('replaces a terminating pod after it has terminated, with podReplacementPolicy Failed', () => {
+test('with podReplacementPolicy Failed replaces a terminating pod only after its termination', () => {
   for (const [policy, replaced] of [
     ['Failed', 0],
     ['TerminatingOrFailed', 1],
@@ -355,7 +355,7 @@ test('counts each finished pod once in random simulations with lost writes, and 
   }
 });
 
-test('plans a job with two billion indexes without visiting each of them', () => {
+test('plans a job with two billion indexes without iterating over the indexes', () => {
   for (const completions of [100_000_000, 2_147_483_647]) {
     const world = new World({
       completionMode: 'Indexed',

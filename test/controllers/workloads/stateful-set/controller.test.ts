@@ -92,7 +92,7 @@ test('supports kubectl roll-out, partition, undo and restart of a stateful set',
   assert.ok(messages.includes('delete Pod web-2 in StatefulSet web successful'), messages.join('\n'));
 });
 
-test('keeps claims of a set with the policy Retain, and deletes them with pod or set otherwise', async () => {
+test('keeps claims of a set with the policy Retain, and deletes claims with the pod or the set otherwise', async () => {
   const claims = async (app: string): Promise<string[]> =>
     (await plane.of(resources.persistentVolumeClaims).list({ namespace, labelSelector: `app=${app}` })).items
       .map((claim) => claim.metadata?.name ?? '')
@@ -161,7 +161,7 @@ test('replaces a failed pod under its name', async () => {
   }, 'a new phoenix-0');
 });
 
-test('does not change a foreign pod with the name, and reports it', async () => {
+test('does not change a foreign pod with a name of the set, and reports the conflict', async () => {
   await plane.of(resources.pods).create({
     metadata: { name: 'taken-0', namespace },
     spec: { containers: [{ name: 'c', image: 'v1' }] },

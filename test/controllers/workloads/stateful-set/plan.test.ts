@@ -104,7 +104,7 @@ test('the ordinals of a stateful set may start at another number', () => {
   assert.deepEqual(shown(plan(set, [member(set, 5), member(set, 0)]).actions), ['delete web-0']);
 });
 
-test('deletes a finished pod and waits for its termination before recreating it', () => {
+test('deletes a finished pod and waits for its termination before recreating the pod', () => {
   const set = statefulSet();
   assert.deepEqual(shown(plan(set, [member(set, 0, { phase: 'Failed' }), member(set, 1)]).actions), ['delete web-0']);
   assert.deepEqual(shown(plan(set, [member(set, 0, { phase: 'Failed', deleting: true })]).actions), []);
@@ -189,7 +189,7 @@ test('delays an ordered set by minReadySeconds', () => {
   );
 });
 
-test('creates claims before their pod, keeps them, and sets owners by the retention policy', () => {
+test('creates claims before their pod, keeps the claims, and sets owners by the retention policy', () => {
   const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: {} }];
   const claim = (
     name: string,
@@ -240,7 +240,7 @@ test('creates claims before their pod, keeps them, and sets owners by the retent
   assert.equal(owned({ ...controller, uid: 'earlier' }), undefined);
 });
 
-test('creates revisions, reuses them after an undo, and limits their number', () => {
+test('creates revisions, reuses a revision after an undo, and limits the number of revisions', () => {
   const set = statefulSet({ revisionHistoryLimit: 0 }, { replicas: 0, currentRevision: 'web-old' });
   const first = planStatefulHistory(set, [], []);
   assert.equal(first.change, 'create');

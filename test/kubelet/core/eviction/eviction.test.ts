@@ -101,7 +101,7 @@ describe('assessment', () => {
     assert.equal(assess(settings(hard), NO_PRESSURE, new Map(), 0).reclaim.length, 0);
   });
 
-  test('node pressure sets a condition at once and keeps it for the transition period', () => {
+  test('node pressure sets a condition at once and keeps the condition for the transition period', () => {
     const rules = settings(hard, 1_000);
     const first = assess(rules, NO_PRESSURE, low, 0);
     assert.deepEqual(first.pressures, ['DiskPressure']);

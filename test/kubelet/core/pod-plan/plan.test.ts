@@ -50,7 +50,7 @@ describe('start', () => {
     }
   });
 
-  it('runs init containers one by one and retries failed ones', () => {
+  it('runs init containers in sequence and retries failed init containers', () => {
     const w = world({ initContainers: [app('one'), app('two')] });
     w.settle();
     assert.deepEqual(w.history, ['sandbox#0', 'start one#0']);

@@ -58,7 +58,7 @@ describe('an exit code that restarts all containers', () => {
     assert.equal(world.latest('other').attempt, 1);
   });
 
-  it('triggers one restart; later exits are handled by their own rules', () => {
+  it('triggers one restart; later exits follow the restart rules of their containers', () => {
     const world = started();
     world.exit('main', 42);
     world.settle();

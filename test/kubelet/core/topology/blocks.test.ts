@@ -9,7 +9,7 @@ const nodes = [
 ];
 const block = (size: number, ...numaAffinity: number[]) => ({ numaAffinity, type: 'memory', size });
 
-test('assigns a memory block that spans several NUMA nodes to the first of them that has free memory', () => {
+test('assigns a memory block that spans several NUMA nodes to the first of the nodes with free memory', () => {
   const free = freeOf(nodes, 'memory', [block(60, 0), block(90, 0, 1), { ...block(5, 2), type: 'hugepages-2Mi' }]);
   assert.deepEqual(
     [...free],

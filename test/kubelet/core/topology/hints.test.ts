@@ -39,7 +39,7 @@ test('admits requests that cannot be aligned only with best-effort', () => {
   assert.equal(decide('single-numa-node', NODES, [cpu, memory]).admitted, false);
 });
 
-test('the policy restricted aligns a request larger than a NUMA node, and single-numa-node rejects it', () => {
+test('restricted admits and aligns a request larger than a NUMA node, and single-numa-node rejects the request', () => {
   const cpu = hints(6, [4, 4], [4, 4]);
   assert.equal(decide('restricted', NODES, [cpu]).admitted, true);
   assert.equal(decide('single-numa-node', NODES, [cpu]).admitted, false);

@@ -17,7 +17,7 @@ apiserver_request_duration_seconds_sum{code="500"} 99
 apiserver_request_total{verb="GET",code="404"} broken`;
 
 describe('metrics of components', () => {
-  it('metrics of components are summed over the lines of one metric', () => {
+  it('metrics of a component are summed over all lines of the metric', () => {
     assert.deepEqual(readApiCounters(API), { requests: 13, errors: 3 });
     assert.deepEqual(readApiCounters(''), { requests: 0, errors: 0 });
     assert.deepEqual(readApiCounters('apiserver_request_total{code="500"} 4'), { requests: 4, errors: 4 });

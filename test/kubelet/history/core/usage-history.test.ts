@@ -223,7 +223,7 @@ describe('memory of the usage history', () => {
     }
   });
 
-  it('memory of the usage history stays within the budget while 10,000 short-lived pods come and go, and keeps the live ones', () => {
+  it('memory of the usage history stays within the budget during 10,000 short-lived pods, and live pods are kept', () => {
     const history = new UsageHistory();
     let counter = 0;
     const live = Array.from({ length: 20 }, (_, at) => pod(`live-${at}`, 'system'));

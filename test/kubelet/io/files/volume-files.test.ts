@@ -55,7 +55,7 @@ describe('projected files', () => {
 });
 
 describe('sub-paths', () => {
-  it('sub-paths bind existing paths of the volume and create missing ones', async () => {
+  it('sub-paths bind existing paths of the volume and create missing paths', async () => {
     const volume = join(directory, 'sub');
     await mkdir(volume);
     await chmod(volume, 0o3777);

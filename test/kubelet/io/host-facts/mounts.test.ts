@@ -16,7 +16,7 @@ after(async () => {
 });
 
 describe('tmpfs for secrets', () => {
-  it('tmpfs for secrets is mounted once and unmounted with everything below it', async () => {
+  it('tmpfs for secrets is mounted once, and unmounted with all nested mounts', async () => {
     const target = join(directory, 'memory with space');
     await mkdir(target);
     await mounts.tmpfs(target, { mode: 0o755, sizeBytes: 1 << 20 });

@@ -37,7 +37,7 @@ describe('a watch', () => {
     });
 });
 
-it('raises lower limits of inotify and keeps higher ones', async () => {
+it('raises low limits of inotify and keeps higher limits', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'watch-limits-'));
   const lines: string[] = [];
   const log = createLog({ component: 'l', level: 2, sink: { write: (line) => lines.push(line) }, nowMs: Date.now });

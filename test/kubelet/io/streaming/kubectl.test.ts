@@ -85,7 +85,7 @@ for (const client of here) {
 
     const sha = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-    it('kubectl exec runs a command and returns its exit code and both outputs', async () => {
+    it('kubectl exec runs a command and returns its exit code, stdout and stderr', async () => {
       const result = await kubectl(['exec', 'p', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7']);
       assert.equal(result.code, 7, result.stderr);
       assert.equal(result.stdout.toString(), 'out\n');

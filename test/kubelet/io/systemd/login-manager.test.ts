@@ -125,7 +125,7 @@ describe('the login manager', () => {
     await signals.lost;
   });
 
-  it('holds an inhibitor lock of the login manager until it is released', async () => {
+  it('keeps an inhibitor lock of the login manager until its release', async () => {
     const lock = await login().lock();
     const held = await readFile(join(directory, 'lock'), 'utf8');
     assert.match(held, /^--what=shutdown --mode=delay --who=kubelet /);
@@ -133,7 +133,7 @@ describe('the login manager', () => {
     while ((await readFile(join(directory, 'lock'), 'utf8').catch(() => '')) !== '') await sleep(5);
   });
 
-  it('fails with the message of the bus, or of the program that should hold the lock', async () => {
+  it('fails with the error of the bus, or of the program that takes the lock', async () => {
     const refused = createServer((socket) => {
       socket.on('error', () => {});
       socket.end(encodeReply({ type: ERROR, serial: 1 }));

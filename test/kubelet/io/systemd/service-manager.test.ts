@@ -123,7 +123,7 @@ describe('calls to systemd', () => {
     assert.ok(ended);
   });
 
-  it('completes two calls that systemd answers with one job', async () => {
+  it('completes two calls for which systemd starts the same job', async () => {
     let requested = 0;
     answer = (socket, _, serial) => {
       socket.write(jobReply(serial));
@@ -134,7 +134,7 @@ describe('calls to systemd', () => {
     await Promise.all([systemd.stop('x.slice'), systemd.stop('x.slice')]);
   });
 
-  it('sets new properties of an existing slice and detects that it is active', async () => {
+  it('sets new properties of an existing slice and detects that the slice is active', async () => {
     answer = (socket, call, serial) => {
       if (call.member === 'StartTransientUnit') socket.write(failure(serial, 'UnitExists'));
       else if (call.member === 'SetUnitProperties') socket.write(encodeReply({ type: METHOD_RETURN, serial }));
@@ -203,7 +203,7 @@ describe('the wire format', () => {
     assert.deepEqual([reader.byte(), reader.uint32(), reader.string(), reader.uint32()], [1, 2, 'ab', 8]);
   });
 
-  it('reads a D-Bus message only when it is complete', () => {
+  it('parses a D-Bus message only when the complete message has arrived', () => {
     const whole = encodeCall({
       serial: 9,
       destination: 'd.e',
