@@ -77,7 +77,7 @@ describe('alert engine', () => {
     );
   });
 
-  it('fires an alert for an endpoint that does not answer, and keeps no value of the endpoint', async () => {
+  it('fires an alert for an endpoint that does not answer, and drops all values of the endpoint', async () => {
     text = 'disk_full 1\n';
     status = 200;
     const { engine, round } = engineAt();

@@ -106,7 +106,7 @@ test('discovery orders groups by priority, with all their versions', () => {
   assert.equal(servedGroupVersions(builtinKinds)[0]?.group, '');
 });
 
-test('aggregated discovery has the same content as the older documents', () => {
+test('aggregated discovery has the same content as the unaggregated documents', () => {
   for (const version of ['v2', 'v2beta1'] as const) {
     const list = documents.aggregated('apis', version) as {
       apiVersion: string;

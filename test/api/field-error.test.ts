@@ -11,7 +11,7 @@ test('shows a duplicate error once in the message and twice in the causes', () =
   assert.equal(both.message, 'Pod "p" is invalid: [spec.a: Required value, spec.b: Required value]');
 });
 
-test('thousands of field errors quote the start of a large value once', () => {
+test('thousands of field errors quote the start of a large value only once', () => {
   const list = Array.from({ length: 200_000 }, (_, index) => ({ name: `n${index}`, value: null }));
   const beginMs = performance.now();
   const errors = Array.from({ length: 10_000 }, () => fieldError.invalid('spec.a', list, 'must be short'));

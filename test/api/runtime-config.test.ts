@@ -23,7 +23,7 @@ describe('--runtime-config', () => {
     assert.ok(only(/beta/).length > 10 && only(/alpha/).length > 0);
   });
 
-  it('serves beta APIs that upstream has off by default only if they are enabled', () => {
+  it('serves beta APIs that upstream disables by default only if they are enabled', () => {
     const migrations = 'storagemigration.k8s.io/v1beta1/storageversionmigrations';
     const rules = 'resource.k8s.io/v1beta2/devicetaintrules';
     assert.ok(!everything.includes(migrations) && !everything.includes(rules));

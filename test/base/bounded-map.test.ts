@@ -53,7 +53,7 @@ test('a bounded map agrees with a list of entries after random operations', () =
   }
 });
 
-test('a bounded map evicts in constant time, however many entries there are', () => {
+test('a bounded map evicts entries in constant time, independent of its size', () => {
   const microsOf = (limit: number): number => {
     const map = new BoundedMap<number, number>(limit);
     for (let key = 0; key < limit; key++) map.set(key, key);

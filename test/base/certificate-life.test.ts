@@ -6,7 +6,7 @@ const DAY = 24 * 3600 * 1000;
 const LIFE = 730 * DAY;
 const NOW = Date.UTC(2026, 10, 20);
 
-test('renews a certificate at 70 to 80 percent of its lifetime, distributed by serial number', () => {
+test('renews a certificate at 70 to 80 percent of its lifetime, spread by serial number', () => {
   const dates = (serial: string) => ({ notBeforeMs: NOW, notAfterMs: NOW + 100 * DAY, serial });
   const due = ['ab0000', 'ab4000', 'ab8000', 'abffff'].map((serial) => (renewalDueMs(dates(serial), LIFE) - NOW) / DAY);
   assert.deepEqual(due.map(Math.round), [70, 73, 75, 80]);
@@ -34,7 +34,7 @@ test('renews certificates that a host with its clock in 2040 has issued, after t
   assert.equal(whyRenew({ ...own, notBeforeMs: NOW - DAY }, LIFE, NOW), undefined);
 });
 
-test('renews no certificate because of a clock difference of some hours', () => {
+test('renews no certificate because of a clock difference of a few hours', () => {
   const own = { notBeforeMs: 0, notAfterMs: NOW + 5 * 3_600_000 + LIFE, serial: '00' };
   assert.equal(whyRenew(own, LIFE, NOW), undefined);
 });

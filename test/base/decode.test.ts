@@ -38,7 +38,7 @@ test('a decoder returns a valid value unchanged, with its unknown fields', () =>
   assert.deepEqual(decodeJson(CLAIMS, JSON.stringify(value), 'claims.json'), value);
 });
 
-test('a decoder names the field that is wrong', () => {
+test('the error of a decoder names the wrong field', () => {
   const claims = (claim: unknown): unknown => ({ version: 1, claims: [{ uid: 'a', used: false }, claim] });
   assert.equal(faultOf(null), 'claims.json: must be an object');
   assert.equal(faultOf([]), 'claims.json: must be an object');

@@ -32,7 +32,7 @@ function parse(line: string): {
   return { name, labels, rest: line.slice(at + 1) };
 }
 
-test('writes random labels so that a parser reads the same values', () => {
+test('escapes random label values so that a parser reads the same values', () => {
   const random = generator(11);
   const characters = ['a', '"', '\\', '\n', ',', '}', '=', ' ', 'n', 'ä'];
   for (let run = 0; run < 3_000; run++) {

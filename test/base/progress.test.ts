@@ -55,7 +55,7 @@ test('draws progress at most ten times a second', () => {
   assert.equal(written.length, 10);
 });
 
-test('the shown transfer rate follows a rate that falls', () => {
+test('the shown transfer rate falls quickly when the transfer slows down', () => {
   const { progress, written, clock } = recorded({ terminal: true });
   const transfer = progress.transfer('pulling');
   let done = 0;
@@ -82,7 +82,7 @@ test('prints steps and notes above the line of a transfer', () => {
   assert.deepEqual(written.slice(1), [`${ERASE}✔   0.00 s  checked\nimporting: 1B of 2B (50 %)`]);
 });
 
-test('never writes a line of progress that wraps', () => {
+test('progress lines never exceed the width of the terminal', () => {
   const { progress, written } = recorded({ terminal: true, columns: 30 });
   progress.transfer('pulling registry.example/a/very/long/name').update(1, 2);
   assert.equal(written[0], `${ERASE}pulling registry.example/a/v…`);
@@ -98,7 +98,7 @@ test('removes the line of a failed transfer and reports the error', async () => 
   assert.deepEqual(written, [`${ERASE}pulling: 1B of 2B (50 %)`, ERASE]);
 });
 
-test('shows the progress of items other than bytes without a rate', async () => {
+test('shows the progress of items other than bytes without a transfer rate', async () => {
   const { progress, written } = recorded({ terminal: false });
   await transferring(progress, 'pushing', async (onProgress) => onProgress(812, 812), 'keys');
   assert.deepEqual(written, ['pushing: 812 keys in 0.0 s\n']);
@@ -117,7 +117,7 @@ test('prints no progress in quiet mode', async () => {
   assert.deepEqual(written, []);
 });
 
-test('shows a count on a terminal only, and removes its line at the end', async () => {
+test('shows a counter on a terminal only, and removes its line at the end', async () => {
   for (const terminal of [true, false]) {
     const { progress, written } = recorded({ terminal });
     const result = await counting(progress, 'removal', 'pods', async (onProgress) => {

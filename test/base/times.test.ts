@@ -40,7 +40,7 @@ test('keeps microseconds and truncates smaller fractions', () => {
   assert.equal(microTimestamp(1_700_000_000_000 + 123.9995), '2023-11-14T22:13:20.123999Z');
 });
 
-test('formats later times as the last time that RFC 3339 can express', () => {
+test('formats times after year 9999 as the last time that RFC 3339 can express', () => {
   assert.equal(timestamp(LAST_MS + 1), '9999-12-31T23:59:59Z');
   assert.equal(timestamp(Number.POSITIVE_INFINITY), '9999-12-31T23:59:59Z');
 });

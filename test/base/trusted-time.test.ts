@@ -13,13 +13,13 @@ test('the trusted time is never before its floor or the release', () => {
   assert.equal(certificateTimeMs(at(NOW + DAY, NOW), RELEASED), NOW + DAY);
 });
 
-test('the floor of the trusted time rises with the clock, also after a year powered off', () => {
+test('the floor of the trusted time rises with the clock, also after a year without power', () => {
   assert.equal(raisedFloorMs(at(NOW), RELEASED), NOW);
   assert.equal(raisedFloorMs(at(NOW + 370 * DAY, NOW), RELEASED), NOW + 370 * DAY);
   assert.equal(raisedFloorMs(at(0, NOW), RELEASED), NOW);
 });
 
-test('accepts a clock in 2040 as the floor only if peers agree', () => {
+test('accepts a clock in 2040 as the new floor only if peers agree', () => {
   const wrong = Date.UTC(2040, 0, 1);
   assert.equal(raisedFloorMs(at(wrong, NOW), RELEASED), NOW);
   assert.equal(raisedFloorMs(at(wrong, NOW, 5_000), RELEASED), wrong);

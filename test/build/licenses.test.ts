@@ -9,7 +9,7 @@ import { bundle } from '../../esbuild.config.mjs';
 
 const root = join(import.meta.dirname, '../..');
 
-test('includes the license of every bundled package, Node, SQLite and the add-on', async () => {
+test('includes the licenses of all bundled packages, Node.js, SQLite and the native add-on', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-licenses-'));
   try {
     const { modules } = await bundle(directory);

@@ -24,7 +24,7 @@ interface Manifest {
 
 const json = async (name: string): Promise<unknown> => JSON.parse(await readFile(join(ROOT, name), 'utf8'));
 
-test('the lock file has a digest for everything that ships, and no registry host', async () => {
+test('the lock file has a digest for every shipped file, and no registry host', async () => {
   const { packages } = (await json('package-lock.json')) as { packages: Record<string, LockedEntry> };
   for (const [path, entry] of Object.entries(packages)) {
     assert.equal(entry.resolved, undefined, `${path}: no registry host`);
@@ -49,7 +49,7 @@ test('package.json has exact versions of all dependencies', async () => {
     for (const [name, version] of Object.entries(group)) assert.match(version, /^(npm:.+@)?\d+\.\d+\.\d+$/, name);
 });
 
-test('provides the pinned Node as `node` to scripts', async () => {
+test('scripts run the pinned Node.js as `node`', async () => {
   assert.ok(existsSync(join(ROOT, 'node_modules/.bin/node')));
 });
 
@@ -71,7 +71,7 @@ test('rejects an archive that differs from the locked digest', async () => {
   }
 });
 
-test("programs and tests contain no URLs of package archives, so that the host's apt and npm configuration applies", async () => {
+test('programs and tests contain no URLs of package archives, because apt and npm of the host choose the mirror', async () => {
   const hosts = /deb\.debian\.org|registry\.npmjs\.org|nodejs\.org\/dist|proxy\.golang\.org/;
   const own = join('test', 'build', 'lock.test.ts');
   for (const directory of ['build', 'src', 'test'])

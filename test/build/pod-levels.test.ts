@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { podLevels, removeNewPodLevels } from '../../build/pod-levels.ts';
 
-test('keeps cgroup levels that existed before or contain a pod or a process', async () => {
+test('keeps cgroups that existed before or contain a pod or a process', async () => {
   const mount = await mkdtemp(join(tmpdir(), 'he-levels-'));
   try {
     const mountinfo = join(mount, 'mountinfo');

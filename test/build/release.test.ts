@@ -79,7 +79,7 @@ describe('release', () => {
       assert.deepEqual(await readFile(join(work, 'another-checkout/release', name)), await readFile(at(name)), name);
   });
 
-  test('lists the digest of every file under a signature', async () => {
+  test('lists the digest of every file in a signed file', async () => {
     const sums = await readFile(at('SHA256SUMS'), 'utf8');
     for (const line of sums.trimEnd().split('\n')) {
       const [digest = '', name = ''] = line.split('  ');
@@ -137,7 +137,7 @@ describe('release', () => {
     assert.deepEqual(debianLicenses('see /usr/share/common-licenses/LGPL-2.1.'), ['LGPL-2.1']);
   });
 
-  test('makes a package that dpkg-deb reads', { skip: noDpkg }, async () => {
+  test('builds a Debian package that dpkg-deb can read', { skip: noDpkg }, async () => {
     const fields = (await run('dpkg-deb', ['--field', at(NAME), 'Package', 'Version', 'Architecture'])).stdout;
     assert.equal(fields, 'Package: hyperedge\nVersion: 1.2.3\nArchitecture: amd64\n');
     const tree = join(work, 'tree');
@@ -186,7 +186,7 @@ describe('release', () => {
     ]);
   });
 
-  test('refuses a path of a package that is given twice, and sorts parents first', async () => {
+  test('refuses a duplicate path in a package, and sorts parent directories first', async () => {
     const file = (path: string): Entry => ({ path, type: 'file', content: Buffer.from('') });
     assert.throws(() => withParents([file('/a'), file('/a')]), /^Error: \/a: is given twice$/);
     assert.deepEqual(
@@ -195,7 +195,7 @@ describe('release', () => {
     );
   });
 
-  test('pads members of a package that have an odd length', { skip: noDpkg }, async () => {
+  test('pads members with an odd length in a Debian package', { skip: noDpkg }, async () => {
     for (const length of [1, 2, 3]) {
       const path = join(work, `odd-${length}.deb`);
       const content = createHash('sha512')

@@ -15,7 +15,7 @@ test('treats a deployment as ready although an earlier roll-out exceeded its pro
   assert.deepEqual(notReady(deployment(2, { conditions: [late] }), [pod('a', READY), pod('b', READY)]), []);
 });
 
-test('waits for the controller to see a changed template', () => {
+test('waits until the controller has observed a changed template', () => {
   assert.deepEqual(notReady(deployment(2, { observedGeneration: 1 }), [pod('a', READY)]), [
     'deployment/hello: 2 of 2 replicas ready',
   ]);

@@ -61,7 +61,7 @@ describe('values of this host', () => {
   });
   after(() => rm(root, { recursive: true }));
 
-  test('completes snapshots and other files', async () => {
+  test('completes snapshot names and other files', async () => {
     assert.deepEqual(await completed('snapshot', 'restore', '--root', root, ''), {
       values: [join(root, 'var/lib/origin/snapshots/etcd-12-20260101T000000Z.db')],
       directives: ':file',

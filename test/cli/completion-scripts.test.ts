@@ -93,7 +93,7 @@ for word in "\${COMPREPLY[@]}"; do eval "printf '%s\\n' $word"; done
     await assert.rejects(readFile(join(directory, 'made')), { code: 'ENOENT' });
   });
 
-  test('bash stops an executable that does not answer', { skip: isMissing('bash') }, async () => {
+  test('bash kills an executable that does not answer', { skip: isMissing('bash') }, async () => {
     await writeFile(
       join(directory, 'late.sh'),
       `source ${directory}/script.bash
@@ -135,7 +135,7 @@ zpty -d z
     assert.deepEqual(await received(), ['__complete', 'image', 'pin', 'regi']);
   });
 
-  test('fish offers the values with their help, and files', { skip: isMissing('fish') }, async () => {
+  test('fish offers values with their description, and file names', { skip: isMissing('fish') }, async () => {
     await writeFile(
       join(directory, 'fish.fish'),
       `source ${directory}/script.fish

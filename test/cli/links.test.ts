@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bundleOf } from '../../src/cli/links.ts';
 
-test('selects the separate bundle of long-running commands under every link name', () => {
+test('every link name of a long-running command selects the same separate bundle', () => {
   const of = (argv0: string, ...argv: string[]): string => bundleOf({ argv0, argv });
   assert.equal(of('/usr/local/bin/hyperedge', 'etcd', '--config', 'x'), 'etcd');
   assert.equal(of('etcd', '--data-dir', 'x'), 'etcd');

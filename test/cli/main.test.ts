@@ -57,7 +57,7 @@ test('prints the version in each format', async () => {
   assert.equal((await hyperedge(['version', '-o', 'xml'])).code, 2);
 });
 
-test('version --licenses of a source checkout refers to the packaged executable', async () => {
+test('version --licenses in a source checkout refers to the packaged executable', async () => {
   const { code, stdout, stderr } = await hyperedge(['version', '--licenses']);
   assert.deepEqual([code, stdout], [1, '']);
   assert.match(stderr, /^hyperedge: licenses: only the packaged executable .*npm run build\n$/);
@@ -214,7 +214,7 @@ test('rejects install from source and incomplete join flags with one line', asyn
   assert.equal(source.stderr, 'hyperedge: install: this is a start from source; run npm run build first\n');
 });
 
-test('names file, line and field in config check and show', () =>
+test('config check and config show report file, line and field of an error', () =>
   withRoot(async (root) => {
     const file = join(root, 'etc/origin/bootstrap.yaml');
     assert.match((await hyperedge(['config', 'check', '--root', root])).stdout, /does not exist; the defaults apply/);

@@ -73,7 +73,7 @@ test('each command that prints data rejects an unknown format before any other w
   }
 });
 
-test('the outputs of -o json and -o yaml have the same document', async () => {
+test('the outputs of -o json and -o yaml contain the same document', async () => {
   const [json, yaml] = [
     await printed('config', 'schema', '-o', 'json'),
     await printed('config', 'schema', '-o', 'yaml'),

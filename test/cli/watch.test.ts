@@ -59,7 +59,7 @@ test('reads the interval of a watch and rejects invalid intervals with the range
     assert.throws(() => watchInterval(text), /--watch .*: give an interval from 1 to 3600 seconds/, text);
 });
 
-test('output has colours only on terminals where they are allowed', () => {
+test('output has colours only on terminals that allow colours', () => {
   assert.equal(usesColours({ isTTY: true }, {}), true);
   assert.equal(usesColours({ isTTY: true }, { NO_COLOR: '' }), true);
   assert.equal(usesColours({ isTTY: true }, { NO_COLOR: '1' }), false);

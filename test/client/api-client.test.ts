@@ -43,7 +43,7 @@ describe('API client', () => {
     await server.stop();
   });
 
-  it("sends requests to the API's paths with its client certificate", async () => {
+  it('sends requests with the client certificate to the paths of the API', async () => {
     const maps = connect().resource(resources.configMaps);
     const created = await maps.create({ metadata: { namespace: 'a', name: 'x' }, data: { k: 'v' } });
     assert.equal(created.metadata?.name, 'x');
@@ -75,7 +75,7 @@ describe('API client', () => {
     });
   });
 
-  it('sends each patch type with its media type and does not escape colons in names', async () => {
+  it('sends each patch with the media type of its patch type, and does not escape colons in names', async () => {
     const client = connect();
     server.intercept = (_request, response) => {
       json(response, 200, {});
@@ -127,7 +127,7 @@ describe('API client', () => {
     });
   });
 
-  it('retries a request only after a response with Retry-After', async () => {
+  it('retries a request only if the response has Retry-After', async () => {
     const client = connect();
     let refusals = 2;
     server.intercept = (_request, response) => {

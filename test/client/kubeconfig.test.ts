@@ -52,7 +52,7 @@ describe('kubeconfig', () => {
     });
   });
 
-  it('a kubeconfig is read with the requested context', () => {
+  it('a kubeconfig can be read with a context other than the current context', () => {
     assert.deepEqual(parseKubeconfig(parse(config), { context: 'token' }), {
       contextName: 'token',
       server: 'https://example.test/prefix',

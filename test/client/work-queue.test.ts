@@ -24,7 +24,7 @@ describe('work queue', () => {
     return { queue, clock };
   };
 
-  it('runs a key once for several adds, in order of arrival, never inside add', async () => {
+  it('runs a key once for several adds, in order of arrival, and never synchronously in add', async () => {
     const ran: string[] = [];
     const { queue } = make(async (key) => void ran.push(key));
     queue.add('a');
@@ -157,7 +157,7 @@ describe('work queue', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('work queue does not warn about conflicts, but about failures', async () => {
+  it('a work queue logs failures as warnings, but not conflicts', async () => {
     const lines: string[] = [];
     let error: Error = new ApiError('Conflict', 'the object has been modified');
     const { queue, clock } = make(
@@ -174,7 +174,7 @@ describe('work queue', () => {
     assert.match(lines[0] ?? '', /test: reconcile failed key=a failures=2 .*broken/);
   });
 
-  it('a work queue stops after the keys in progress and drops the rest', async () => {
+  it('a work queue finishes the keys in progress on stop and drops waiting keys', async () => {
     const ran: string[] = [];
     let open = (): void => {};
     const { queue, clock } = make(async (key) => {

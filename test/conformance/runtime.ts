@@ -218,7 +218,7 @@ export function runtimeConformance(
         await cri().removeContainer(id);
       }));
 
-    it('provides hostname, environment, name service, address and loopback', () =>
+    it('a container has hostname, environment, name resolution, address and loopback', () =>
       withPod(async (sandboxId, config) => {
         const id = await run(sandboxId, 'sleep 60');
         const sandbox = (await cri().listPodSandboxes()).find((each) => each.id === sandboxId);
@@ -235,7 +235,7 @@ export function runtimeConformance(
         assert.equal((await exec(id, 'ps')).stdout.includes('node'), false, "the process table is the container's own");
       }));
 
-    it('shares network and memory between containers of a pod, but not processes', () =>
+    it('containers of a pod share network and IPC, but not processes', () =>
       withPod(async (sandboxId) => {
         const server = await run(
           sandboxId,
@@ -351,7 +351,7 @@ export function runtimeConformance(
         assert.match(refused.stderr, /Read-only/);
       }));
 
-    it("stops with the container's stop signal, including real-time signals", () =>
+    it('stops a container with its stop signal, including real-time signals', () =>
       withPod(async (sandboxId) => {
         for (const [stopSignal, number] of [
           ['SIGUSR1', 10],

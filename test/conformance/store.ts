@@ -224,7 +224,7 @@ export function storeConformance(suite: StoreSuite): void {
       assert.equal(watched.events.length, 0);
     });
 
-    it('watches from a past revision: every event once, in order', async () => {
+    it('a watch from a past revision reports every event once, in order', async () => {
       const prefix = fresh();
       const key = `${prefix}a`;
       await put(`${prefix}before`, 'x');

@@ -46,7 +46,7 @@ describe('common oc commands', () => {
     await eventually(async () => (await url()) === undefined, 'no URL');
   });
 
-  it('reviews of the empty API group match the permissions of users', async () => {
+  it('access reviews with an empty API group match the permissions of users', async () => {
     const review = (group: string) =>
       plane.admin.request<{ status: { allowed: boolean } }>(
         'POST',

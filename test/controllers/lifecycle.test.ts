@@ -62,7 +62,7 @@ test('creates service account and CA in every namespace, and again after a delet
   );
 });
 
-test('fills a token secret of an account until the account or the secret is deleted', async () => {
+test('fills a service account token secret, and removes the secret with the account', async () => {
   const accounts = plane.of(resources.serviceAccounts);
   const secrets = plane.of(resources.secrets);
   const type = 'kubernetes.io/service-account-token';

@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => plane.stop());
 
-test('deletes known objects of terminating namespaces, and the namespaces after the group is available again', async () => {
+test('deletes known objects of terminating namespaces while an API group is unavailable, and the namespaces afterwards', async () => {
   const namespaces = plane.of(resources.namespaces);
   const maps = plane.of(resources.configMaps);
   await namespaces.create({ metadata: { name: 'doomed' } });

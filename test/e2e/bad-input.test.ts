@@ -111,7 +111,7 @@ describe('manifests and images', () => {
     assert.match(asAdmin.stderr, /BadRequest|invalid|unexpected/i);
   });
 
-  test('reports a missing image in the container status and as an event, and a policy that forbids the pull', async () => {
+  test('reports a missing image in the container status and an event, and a policy that forbids the pull', async () => {
     await apply(
       `{apiVersion: v1, kind: Pod, metadata: {name: absent}, spec: {containers: [{name: c, image: "127.0.0.1:1/none/absent:1"}]}}`,
     );
@@ -134,7 +134,7 @@ describe('manifests and images', () => {
     );
   });
 
-  test('names the PID of the first process for a second start on the same root', async () => {
+  test('a second start on the same root reports the PID of the first process', async () => {
     const second = await appliance.hyperedge(['run', '--root', appliance.root], { timeoutMs: 20_000 });
     assert.equal(second.code, 1);
     assert.match(second.stderr, new RegExp(`\\b${appliance.hostPid}\\b`));

@@ -163,7 +163,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
     assert.deepEqual(await readdir(join(host.root, 'var/lib/origin/releases')).catch(() => []), []);
   });
 
-  test('offers an imported release and serves its files to hosts only', async () => {
+  test('offers an imported release and serves its files only to hosts', async () => {
     const imported = await hyperedge('bundle', 'import', bundle);
     assert.equal(imported.code, 0, imported.stderr);
     await eventually('an available update', 10_000, async () =>

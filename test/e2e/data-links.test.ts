@@ -38,7 +38,7 @@ async function mounts(): Promise<string[]> {
   return points.filter((point) => [disk, appliance.root].some((each) => point.startsWith(`${each}/`))).reverse();
 }
 
-test('leaves no mount of a deleted pod behind symbolic links', { timeout: 240_000 }, async () => {
+test('deletes all mounts of a deleted pod in directories behind symbolic links', { timeout: 240_000 }, async () => {
   await appliance.must(['apply', '-f', '-'], {
     input: JSON.stringify({
       apiVersion: 'v1',

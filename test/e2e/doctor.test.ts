@@ -53,7 +53,7 @@ async function apply(fix: string): Promise<void> {
   assert.equal(ran.code, 0, `${fix}: ${ran.stderr}`);
 }
 
-test('a healthy appliance has no errors, and no check is unknown because of a time limit', async () => {
+test('a healthy appliance has no errors, and no check exceeds its time limit', async () => {
   // A new cluster reports its operators after its first minute.
   const checks = await eventually('a doctor without errors', HEALTHY_MS, async () => {
     const report = await doctor();

@@ -97,7 +97,7 @@ test('applies, updates and prunes the deploy directory; a broken file does not a
   await eventually('removal', 60_000, async () => ((await value('one')) === '' ? true : undefined));
 });
 
-test('shows nodes and pods in kubectl top and scales an autoscaled workload under load', async () => {
+test('kubectl top shows nodes and pods, and an autoscaled workload scales under load', async () => {
   const service = await appliance.must(['get', 'apiservice', 'v1beta1.metrics.k8s.io', '--no-headers']);
   assert.match(service, /Local +True/);
   await eventually('running pod', 120_000, async () => {

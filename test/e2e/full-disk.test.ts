@@ -68,7 +68,7 @@ const acceptsWrites = (appliance: Appliance): Promise<true> =>
     (await appliance.kubectl(['create', 'configmap', `later-${performance.now()}`])).code === 0 ? true : undefined,
   );
 
-test('starts the control plane with a full disk after power cuts, and deletes objects', async () => {
+test('starts the control plane on a full disk after power cuts, and accepts deletions', async () => {
   const disk = await ext4Disk();
   await mountRun(disk.root);
   const appliance = await Appliance.create({ root: disk.root });

@@ -61,7 +61,7 @@ async function untilReady(host: Appliance, names: readonly string[], timeoutMs =
   }
 }
 
-test('joins a node by token with the files and steps of OKD, without a key of the cluster', {
+test('joins a node by token with the files and steps of OKD, without the private key of a CA', {
   timeout: 180_000,
 }, async () => {
   const created = await token();
@@ -200,7 +200,7 @@ test('reports each invalid input in one line, and joins at the next attempt', { 
   await untilReady(host, ['h5']);
 });
 
-test('reports a used port before the cluster learns of the host', { timeout: 120_000 }, async () => {
+test('reports a used port before the host sends a request to the cluster', { timeout: 120_000 }, async () => {
   const host = await lan.add({ name: 'h6', address: '10.88.0.6', config: joinOf(await token()) });
   const listener = host.spawnInside(process.execPath, ['-e', "require('net').createServer().listen(10250)"]);
   try {

@@ -329,7 +329,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
       });
     });
 
-    test('proxy rewrites links in a page', async () => {
+    test('kubectl proxy rewrites links in a page', async () => {
       const pod = (await inNamespace('get', 'pods', '-l', 'app=web', '-o', 'name')).split('\n')[0] ?? '';
       const script =
         'mkdir -p /tmp/site && echo \'<a href="/x">x</a>\' > /tmp/site/page.html && httpd -p 8099 -h /tmp/site';
@@ -463,7 +463,7 @@ test('recreates the mirror pod of a deleted control-plane pod while its process 
   assert.match(await appliance.must(['-n', 'kube-system', 'logs', etcd]), / I etcd/);
 });
 
-test('serves the API over TLS only', async () => {
+test('serves the API only over TLS', async () => {
   const server = await appliance.must(['config', 'view', '-o', 'jsonpath={.clusters[0].cluster.server}']);
   const url = new URL(server);
   assert.equal(url.protocol, 'https:');

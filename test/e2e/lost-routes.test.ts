@@ -33,7 +33,7 @@ const tables = async (): Promise<string[]> =>
     .filter((each) => each !== '' && !each.endsWith('-probe'))
     .sort();
 
-test('restores deleted routes, addresses and tables within seconds', { timeout: 120_000 }, async () => {
+test('restores deleted routes, addresses and nftables tables within seconds', { timeout: 120_000 }, async () => {
   await eventually('service rules', 30_000, async () => ((await tables()).length >= 3 ? true : undefined));
   await eventually('service route', 30_000, async () =>
     (await routes()).some((route) => route.startsWith('172.30.0.0/16')) ? true : undefined,

@@ -36,7 +36,7 @@ kubeletArguments:
   node-labels: [node-role.kubernetes.io/compute=true, node-role.kubernetes.io/infra=true, lab.example/rack=r7]
 `;
 
-test('applies an edited group to the host within 10 s, with labels and without container restarts', {
+test('applies an edited node group to the host within 10 s, with labels and without container restarts', {
   timeout: 90_000,
 }, async (context) => {
   const names = (await lab.kubectl('get', 'configmap', '-n', 'openshift-node', '-o', 'name')).split('\n');

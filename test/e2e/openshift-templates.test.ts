@@ -164,7 +164,7 @@ test('creates objects of a template instance with the permissions of its request
   assert.match(left.stderr, /not found/);
 });
 
-test("imports an image of the host's store into a stream, and pods and triggers follow its tag", async () => {
+test("imports an image of the host's store into an image stream, and pods and triggers follow its tag", async () => {
   const unknown = await post<Imported>(`${IMAGE}/imagestreamimports`, importRequest('lab.local/none:1'));
   assert.equal(unknown.status.images[0]?.status.status, 'Failure');
   assert.match(unknown.status.images[0]?.status.message ?? '', /lab\.local\/none:1" not found/);
@@ -249,7 +249,7 @@ test("imports an image of the host's store into a stream, and pods and triggers 
   await followed(second.image.dockerImageReference);
 });
 
-test('writes and deletes tags of a stream as imagestreamtags', async () => {
+test('writes and deletes tags of an image stream as imagestreamtags', async () => {
   const tag = (name: string, from: object) => ({
     apiVersion: 'image.openshift.io/v1',
     kind: 'ImageStreamTag',
@@ -324,7 +324,7 @@ test('writes and deletes tags of a stream as imagestreamtags', async () => {
   );
 });
 
-test("runs the pod of oc debug node from the host's programs, but no pod with fewer privileges", async () => {
+test("runs the pod of oc debug node with the host's programs, and refuses the programs to unprivileged pods", async () => {
   const tools = await eventually('openshift/tools', 40_000, async () => {
     const ran = await appliance.kubectl([
       'get',
@@ -370,7 +370,7 @@ test("runs the pod of oc debug node from the host's programs, but no pod with fe
   assert.match(refused.stderr, /hyperedge\.local\/host-root is reserved/);
 });
 
-test("runs oc adm must-gather from the host's programs without access to other host files", async () => {
+test("runs oc adm must-gather with the host's programs, without access to other host files", async () => {
   const namespace = 'openshift-must-gather-e2e';
   await appliance.must(['create', 'namespace', namespace]);
   const account = `${namespace}:default`;

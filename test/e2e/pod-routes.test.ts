@@ -48,7 +48,7 @@ async function podOn(node: string): Promise<string[]> {
   return (status?.podIPs ?? []).map(({ ip }) => ip ?? '');
 }
 
-test("pods of two hosts connect by IPv4 through a route, and by IPv6 through a tunnel over the hosts' IPv4", {
+test("pods on two hosts connect over IPv4 by a route, and over IPv6 by a tunnel on the hosts' IPv4 addresses", {
   timeout: 180_000,
 }, async () => {
   const { items } = JSON.parse(await first.must(['get', 'nodes', '-o', 'json'])) as { items: Node[] };

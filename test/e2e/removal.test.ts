@@ -46,7 +46,7 @@ async function network(): Promise<Record<'addresses' | 'routes' | 'links' | 'tab
   };
 }
 
-test('refuses uninstall and reset for a root without an installation, without changes', {
+test('refuses uninstall and reset for a root without an installation, and changes nothing', {
   timeout: 60_000,
 }, async () => {
   const before = await eventually('the route of services', 30_000, async () => {

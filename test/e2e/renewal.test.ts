@@ -184,7 +184,7 @@ test('recovers a host whose certificates and authorities have all expired', { ti
   }),
 );
 
-test('uses the time floor on disk when the clock was reset to 1970', async () => {
+test('uses the time floor on disk after the clock was reset to 1970', async () => {
   const root = await mkdtemp(join(tmpdir(), 'he-floor-'));
   try {
     const file = join(root, 'time-floor');

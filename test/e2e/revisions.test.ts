@@ -94,7 +94,7 @@ test('a forced revision of the control plane is installed and shown', { timeout:
   assert.match(maps.stdout, /revision-status-1\n.*revision-status-2\n/);
 });
 
-test('replaces a flag that the API server rejects by the last good revision', { timeout: 240_000 }, async () => {
+test('restores the last good revision after the API server rejects a flag', { timeout: 240_000 }, async () => {
   const began = performance.now();
   const overrides = {
     unsupportedConfigOverrides: { apiServerArguments: { 'admission-control-config-file': ['missing.yaml'] } },
@@ -123,7 +123,7 @@ test('replaces a flag that the API server rejects by the last good revision', { 
   assert.equal(good.nodeStatuses?.[0]?.lastFailedRevision, undefined);
 });
 
-test('replaces a damaged file by its last good copy without an API server', { timeout: 240_000 }, async () => {
+test('restores the last good copy of a damaged file without an API server', { timeout: 240_000 }, async () => {
   const text = await readFile(config(), 'utf8');
   await writeFile(config(), `${text}\nkubernetesMasterConfig: [`);
   const began = performance.now();

@@ -70,7 +70,7 @@ test('reports the known state within five seconds while the API server is stoppe
   await eventually('a Ready host', 60_000, async () => ((await status()).ready === true ? true : undefined));
 });
 
-test('shows the state that files contain when the host process is stopped', async () => {
+test('shows the state in files when the host process is stopped', async () => {
   await host.halt('SIGTERM');
   const { code, stdout, stderr } = await host.hyperedge(['status', '--root', host.root]);
   assert.equal(code, 1);

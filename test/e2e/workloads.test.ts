@@ -22,7 +22,7 @@ const field = (kind: string, name: string, path: string): Promise<string> =>
   lab.kubectl('get', kind, name, '-o', `jsonpath={${path}}`);
 
 describe('workloads', () => {
-  test('runs a stateful set: ordered start, stable names, update, rollback, scale-down', LIMIT, async () => {
+  test('runs a stateful set with ordered start, stable names, update, rollback and scale-down', LIMIT, async () => {
     const set = (image: string): object => ({
       apiVersion: 'apps/v1',
       kind: 'StatefulSet',

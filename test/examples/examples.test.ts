@@ -111,11 +111,11 @@ describe('examples', () => {
     assert.ok(names.size > 15, [...names].join(' '));
   });
 
-  it('monitoring/prometheus-rules.yaml has the rules that every host evaluates', async () => {
+  it('monitoring/prometheus-rules.yaml equals the rules that every host evaluates', async () => {
     assert.equal(await readFile(join(EXAMPLES, 'monitoring/prometheus-rules.yaml'), 'utf8'), rulesFile());
   });
 
-  it('the scrape configuration has a job for each source of the rules', async () => {
+  it('the scrape configuration has a job for each source of metrics in the rules', async () => {
     const [config] = (await documentsOf('monitoring/scrape.yaml')) as [{ scrape_configs: { job_name: string }[] }];
     assert.deepEqual(
       config.scrape_configs.map(({ job_name }) => job_name),

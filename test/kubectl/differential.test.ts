@@ -56,11 +56,11 @@ async function compare(scenario: Scenario, file: string): Promise<void> {
   assert.equal(different.length, 0, `${different.length} of ${calls.length} differ\n${different.join('\n')}`);
 }
 
-test('prints what kubectl prints', { timeout: 300_000 }, () =>
+test('the built-in client prints the same output as kubectl', { timeout: 300_000 }, () =>
   compare({ name: 'calls', manifests: MANIFESTS, files: {}, calls: CALLS.join('\n') }, 'recorded.json'),
 );
 
 for (const scenario of SCENARIOS)
-  test(`prints what kubectl prints: ${scenario.name}`, { timeout: 300_000 }, () =>
+  test(`the built-in client prints the same output as kubectl: ${scenario.name}`, { timeout: 300_000 }, () =>
     compare(scenario, `${scenario.name}.json`),
   );

@@ -28,7 +28,7 @@ async function kustomize(text: string, links: Readonly<Record<string, string>> =
 }
 const generator = (file: string): string => `configMapGenerator:\n- name: a\n  files: [${file}]\n`;
 
-test('follows no link out of the directory of a kustomization', async () => {
+test('does not follow links out of the directory of a kustomization', async () => {
   const cases: readonly (readonly [file: string, links: Readonly<Record<string, string>>])[] = [
     ['../id_rsa', {}],
     ['link', { link: '../id_rsa' }],

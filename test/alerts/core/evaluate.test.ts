@@ -30,7 +30,7 @@ const plain = (value: Value): unknown =>
       );
 
 describe('evaluation of rules', () => {
-  it('filters vectors by comparisons and keeps their values', () => {
+  it('comparison operators filter vectors and keep the values of matching series', () => {
     const scrape = [reading('a', { x: '1' }, 3), reading('a', { x: '2' }, 9)];
     assert.deepEqual(valuesOf('a > 5', [[0, scrape]]), { 'x=2': 9 });
     assert.deepEqual(valuesOf('a{x!~"[13]"}', [[0, scrape]]), { 'x=2': 9 });
@@ -66,7 +66,7 @@ describe('evaluation of rules', () => {
     assert.deepEqual(valuesOf('count(a) * 2 + avg(a) - min(a)', [[0, scrape]]), { '': 6 + 7 / 3 - 1 });
   });
 
-  it('extrapolates the rate of a counter over its range, also across resets', () => {
+  it('extrapolates the rate of a counter over its range, also across counter resets', () => {
     const scrapes = [0, 30, 60, 90, 120].map((at) => [at, [reading('c', {}, 1000 + at)]] as const);
     assert.deepEqual(
       valuesOf(

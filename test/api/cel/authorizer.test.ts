@@ -95,13 +95,13 @@ describe('the authorizer', () => {
     assert.equal(run(own, yes)[0], true, 'a variable of the expression hides it');
   });
 
-  it('limits an expression to two authorization checks by their cost', () => {
+  it('the cost of authorization checks limits an expression to two checks', () => {
     const check = (path: string): string => `authorizer.path('${path}').check('get').allowed()`;
     assert.equal(run(`${check('/a')} && ${check('/b')}`, yes)[0], true);
     assert.throws(() => run(`${check('/a')} && ${check('/b')} && ${check('/c')}`, yes), /cost limit exceeded/);
   });
 
-  it('logical operators of CEL wait for a pending decision of the authorizer', () => {
+  it('logical operators of CEL do not absorb the exception of a pending authorization decision', () => {
     class Later extends Error {}
     const program = compile("authorizer.path('/x').check('get').allowed() || true", {
       functions: standardFunctions(),

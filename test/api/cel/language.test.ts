@@ -421,7 +421,7 @@ describe('CEL', () => {
     }
   });
 
-  it("charges at most upstream's cost for constants, and the same cost for loops", () => {
+  it("charges at most upstream's cost for CEL constants, and upstream's exact cost for loops", () => {
     const self = ['a', 'b'];
     const cases: [string, number][] = [
       ['self == []', 1],
@@ -446,7 +446,7 @@ describe('CEL', () => {
     assert.equal(run('has(d.constructor)'), false);
   });
 
-  it('finds no fields in scalars, and rejects field access on lists', () => {
+  it('CEL scalars have no fields, and field access on lists is rejected', () => {
     for (const source of ['has(dyn(null).a)', 'has(dyn(1).a)', "has(dyn('a').a)"]) assert.equal(run(source), false);
     assert.throws(() => run('has(dyn([1]).a)'), /unsupported index type 'string' in list/);
   });

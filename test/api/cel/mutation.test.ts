@@ -111,7 +111,7 @@ describe('CEL messages', () => {
     assert.throws(() => run('Object{a: [Object{}, Object.b{}]}'), /expected type 'Object' but found 'Object\.b'/);
   });
 
-  it('messages without a JSON form or above the size limit fail', () => {
+  it('CEL messages without a JSON form or above the size limit cause an error', () => {
     const wrong: [string, RegExp][] = [
       ['Object{a: 1.0 / 0.0}', /has no form in JSON/],
       ['Object{a: {1: 2}}', /map key 1 is not a string/],

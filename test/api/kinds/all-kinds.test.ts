@@ -7,7 +7,7 @@ import { schemaOfType } from '../../../src/api/schema/index.ts';
 import { context, created, deepFreeze, defaulted, sample, sampleNameOf, storedKinds, texts } from './samples.ts';
 
 for (const kind of storedKinds) {
-  test(`${sampleNameOf(kind)}: a valid document passes the whole pipeline`, () => {
+  test(`${sampleNameOf(kind)}: a valid document passes defaulting, validation and printing`, () => {
     const document = defaulted(sampleNameOf(kind));
     const schema = schemaOfType(kind.schemaName);
     assert.ok(schema);
@@ -36,7 +36,7 @@ for (const kind of storedKinds) {
     assert.deepEqual(again, empty);
   });
 
-  test(`${sampleNameOf(kind)}: validation, columns and selectors never mutate and never throw`, () => {
+  test(`${sampleNameOf(kind)}: validation, columns and selectors never change the object and never throw`, () => {
     for (const document of [deepFreeze(created(sampleNameOf(kind))), deepFreeze({ metadata: {} })]) {
       kind.strategy.validate?.(document);
       kind.strategy.validateUpdate?.(document, document);

@@ -68,7 +68,7 @@ for (const { kind } of configKinds)
     }
   });
 
-test('names the field, the supported values and the place of the setting in errors', () => {
+test('errors name the field, the supported values and the configuration file of a setting', () => {
   const of = (kind: string, spec: object, old?: object) =>
     validateSettings(kind, spec, old).map(({ field, message }) => `${field}: ${message}`);
   assert.deepEqual(of('FeatureGate', { featureSet: 'TechPreviewNoUpgrade' }), [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { validateEndpointIp } from '../../../src/api/kinds/network/endpointslices/addresses.ts';
 
-test('rejects endpoint addresses of the local host or link in every spelling', () => {
+test('rejects loopback and link-local endpoint addresses in every spelling', () => {
   const why = (ip: string): string =>
     /may not be (?:in the )?([\w-]+(?: multicast)?)/.exec(validateEndpointIp(ip, 'ip')[0]?.message ?? '')?.[1] ?? '';
   for (const [kind, addresses] of Object.entries({

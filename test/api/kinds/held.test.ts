@@ -96,7 +96,7 @@ test('requires API groups of autoscaler targets and valid container names', () =
   ]);
 });
 
-test('accepts unchanged invalid versions of autoscalers', () => {
+test('accepts autoscaler versions that are invalid but unchanged', () => {
   const { strategy } = kindNamed('HorizontalPodAutoscaler');
   const bare = (name: string, kind = 'Deployment') =>
     created(
@@ -213,7 +213,7 @@ test('limits the hints of an EndpointSlice and requires FQDN addresses of at lea
   ]);
 });
 
-test('drops election fields of leases unless they are stored', () => {
+test('drops election fields of leases unless the fields are already stored', () => {
   const elected = (): Document => ({
     ...created('Lease'),
     spec: { holderIdentity: 'a', strategy: 'OldestEmulationVersion', preferredHolder: 'b' },
@@ -416,7 +416,7 @@ test('validates verbs, namespaces and paths of flow schemas', () => {
   }
 });
 
-test('drops configSource of nodes', () => {
+test('drops the removed field configSource of nodes', () => {
   const { strategy, statusStrategy } = kindNamed('Node');
   const configured = () =>
     created('Node', (node) => {

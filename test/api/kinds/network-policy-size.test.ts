@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { NetworkPolicy } from '../../../src/api/generated/networking/v1.ts';
 import { networkPolicies } from '../../../src/api/kinds/network/networkpolicies/index.ts';
 
-test('rejects a network policy with more rules than a node applies', () => {
+test('rejects a network policy with more rules than a node can apply', () => {
   const errors = (peers: number, ports: number): string[] => {
     const policy: NetworkPolicy = {
       metadata: { namespace: 'a', name: 'x' },

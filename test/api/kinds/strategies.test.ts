@@ -438,7 +438,7 @@ test('keeps allocated fields of a service that the client does not send', () => 
   ]);
 });
 
-test('releases allocations of a service that becomes ExternalName, also if only its addresses are cleared', () => {
+test('releases allocations of a service that becomes ExternalName, even if the client clears only the addresses', () => {
   const { strategy } = kindNamed('Service');
   const old = created('Service');
   Object.assign(at(old, 'spec'), { clusterIP: '10.0.0.9', clusterIPs: ['10.0.0.9'] });
@@ -463,7 +463,7 @@ test('defaults ipMode of load balancer addresses to VIP', () => {
   assert.deepEqual(modes, ['VIP', 'Proxy', undefined]);
 });
 
-test('applies a change of clusterIP to clusterIPs', () => {
+test('copies a change of clusterIP to clusterIPs', () => {
   const kind = kindNamed('Service');
   const old = created('Service', (d) => {
     at(d, 'spec')['clusterIP'] = 'None';

@@ -115,7 +115,7 @@ test('rejects the same new objects as upstream', () => {
   for (const [kind, change, expected] of CREATE) assert.deepEqual(errorsOf(kind, change), expected, kind);
 });
 
-test('increases the generation of a deployment, but not of a slice, for annotations', () => {
+test('an annotation change increases the generation of a deployment, but not of an EndpointSlice', () => {
   const generation = (kind: string, change: Change): unknown => {
     const old = created(kind);
     const next = structuredClone(old);
@@ -141,7 +141,7 @@ test('keeps the deletion time of a pod on status updates', () => {
   assert.equal(next.metadata['deletionTimestamp'], undefined);
 });
 
-test('counts template changes of a daemon set in an annotation', () => {
+test('stores the template generation of a daemon set in an annotation', () => {
   const strategy = kindNamed('DaemonSet').strategy;
   const of = (d: Document): unknown =>
     (d.metadata['annotations'] as Record<string, string>)['deprecated.daemonset.template.generation'];
@@ -178,7 +178,7 @@ test('copies the labels of the pod template to a job without labels, including g
   );
 });
 
-test('status updates of some kinds keep all metadata', () => {
+test('status updates of some kinds keep all stored metadata', () => {
   for (const kind of ['CustomResourceDefinition', 'FlowSchema', 'PriorityLevelConfiguration', 'APIService']) {
     const old = created(kind);
     const next = structuredClone(old);
@@ -198,7 +198,7 @@ test('shows empty node info and keeps podCIDR equal to the first of podCIDRs', (
   assert.equal(at(node, 'status', 'nodeInfo')['kernelVersion'], '');
 });
 
-test('skeletons of built-in kinds have only existing fields', () => {
+test('field skeletons of built-in kinds contain only existing fields', () => {
   const known = builtinKinds.filter(({ skeleton }) => skeleton !== undefined);
   assert.ok(known.length >= 40, String(known.length));
   for (const { schemaName, skeleton = {} } of known) {

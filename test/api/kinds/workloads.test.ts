@@ -175,7 +175,7 @@ test('validates the status of a job', () => {
   );
 });
 
-test('keeps the time zone in the schedule of an existing cron job', () => {
+test('permits a time zone in the schedule of an existing cron job', () => {
   const { strategy } = kindNamed('CronJob');
   const cron = (schedule: string, timeZone?: string): Document =>
     created('CronJob', (each) => {

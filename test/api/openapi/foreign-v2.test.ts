@@ -33,7 +33,7 @@ const DOCUMENT = {
   },
 };
 
-test('extracts the paths of a group with exactly the definitions that they need', () => {
+test('extracts the paths of an API group with exactly the definitions that the paths need', () => {
   const part = partOfV2(DOCUMENT, AT);
   assert.deepEqual(Object.keys(part.paths), ['/apis/g.test/v1/things']);
   assert.deepEqual(Object.keys(part.definitions).sort(), ['List', 'Meta', 'Option', 'Owner', 'Size', 'Thing']);
@@ -96,7 +96,7 @@ function randomValue(random: () => number, depth: number): JsonValue {
   return Object.fromEntries(entries);
 }
 
-test('drops malformed parts of a document and converts the rest to every form', () => {
+test('drops malformed parts of an OpenAPI document and converts the rest to every output format', () => {
   let state = 7;
   const random = (): number => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;

@@ -50,7 +50,7 @@ describe('reserved image of the host root', () => {
     it(`does not recognize ${image.slice(0, 70) || 'an empty name'} as the host-root image`, () =>
       assert.equal(isHostRootImage(image), false));
 
-  it('reserved image of the host root is found in every pod field that names an image', () => {
+  it('reserved image of the host root is detected in every pod field that names an image', () => {
     const named = (image: string) => ({ name: 'c', image });
     const spec = {
       containers: [named('busybox'), named(HOST_ROOT_IMAGE)],
@@ -88,7 +88,7 @@ describe('reserved image of the host root', () => {
     assert.deepEqual(fields(debug, { hostUsers: false }), refused);
   });
 
-  it('reserved image of the host root is allowed in its programs variant in namespaces of the cluster', () => {
+  it('reserved image of the host root is allowed as the programs image in namespaces of the cluster', () => {
     const fields = (namespace: string, image: string): string[] =>
       hostRootFields({ metadata: { namespace }, spec: { containers: [{ name: 'c', image }] } } as Pod);
     assert.deepEqual(fields('openshift-must-gather-x', HOST_PROGRAMS_IMAGE), []);

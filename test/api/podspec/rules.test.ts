@@ -380,7 +380,7 @@ test('merges matchLabelKeys into selectors', () => {
   ]);
 });
 
-test('validates annotations of pods that have special meanings', () => {
+test('validates annotations of pods that Kubernetes interprets', () => {
   const annotated = (annotations: Fields, ...errors: string[]): void => {
     assert.deepEqual(
       errorsOf({}, { securityContext: { seccompProfile: { type: 'Unconfined' } } }, { annotations }),
@@ -547,7 +547,7 @@ test('validates updates of the status of a pod', () => {
   ]);
 });
 
-test('validates the claim for extended resources', () => {
+test('validates the claim that the scheduler creates for extended resources', () => {
   const old = created('Pod');
   const spec = { containers: [{ name: 'c', image: 'i', resources: { requests: { 'example.com/gpu': '1' } } }] };
   Object.assign(at(old, 'spec'), spec);
@@ -578,7 +578,7 @@ test('validates the claim for extended resources', () => {
   ]);
 });
 
-test('keeps observed generations that an older kubelet does not send', () => {
+test('keeps observedGeneration if an older kubelet omits the field', () => {
   const old = created('Pod');
   Object.assign(at(old, 'status'), {
     observedGeneration: 3,

@@ -209,7 +209,7 @@ describe('quota usage of objects', () => {
     assert.equal(claim({ spec: { resources: { requests: { storage: '1500m' } } } })['requests.storage'], '2');
   });
 
-  it('every kind except events can be counted, some also by a legacy name', () => {
+  it('every kind except events has an object count quota, some kinds also by a legacy name', () => {
     assert.deepEqual(usage({ group: 'example.com', plural: 'crontabs' }, object({})), {
       'count/crontabs.example.com': '1',
     });
@@ -291,7 +291,7 @@ describe('a request with quotas', () => {
     );
   });
 
-  it('an update is charged for the added usage, without refunds', () => {
+  it('an update is charged for the added usage, but never refunded', () => {
     const services = { group: '', plural: 'services' };
     const service = (type: string, ports: number) =>
       object({ spec: { type, ports: new Array(ports).fill({ port: 1 }) } });
@@ -390,7 +390,7 @@ describe('a request with quotas', () => {
 });
 
 describe('total usage', () => {
-  it('the total usage of a quota sums the objects in its scope, and keeps the usage of unknown kinds', () => {
+  it('the total usage of a quota sums the objects in its scope, and keeps the last usage of unknown kinds', () => {
     const hard = { pods: '9', 'requests.cpu': '9', secrets: '9', 'count/crontabs.example.com': '9' };
     const of = quota(hard, { 'count/crontabs.example.com': '4' });
     assert.deepEqual(countedKinds(of).map(countName).sort(), [
@@ -412,7 +412,7 @@ describe('total usage', () => {
     assert.deepEqual(listOf(calculateUsage(scoped, () => [running, pod({})], NOW)), { pods: '1' });
   });
 
-  it('raises the usage of a quota at once, and lowers the usage only if permitted', () => {
+  it('raises the usage of a quota at once, and lowers the usage only in a recalculation', () => {
     const hard = { pods: '9', secrets: '9' };
     const of = quota(hard, { pods: '3', secrets: '1' });
     const reckoned = amountsOf({ pods: '2', secrets: '2' });

@@ -28,7 +28,7 @@ test("keeps the same empty fields as Go with upstream's struct tags", () => {
   assert.ok(compared > 800, String(compared));
 });
 
-test('the table of fields that are kept when empty names only types of its packages', () => {
+test('the table of fields that are kept when empty contains only types of its packages', () => {
   assert.equal(keptWhenEmpty('com.example.v1.Thing'), undefined);
   assert.equal(keptWhenEmpty('io.k8s.api.core.v1.PodSpec')?.has('replicas'), false);
 });

@@ -415,7 +415,7 @@ describe('structural schemas', () => {
       /must not have unknown fields/,
     );
   });
-  it('structural schemas are distinguished from other schemas', () => {
+  it('distinguishes structural schemas from other schemas', () => {
     const cases: [JsonObject, RegExp][] = [
       [{}, /^s\.type: Required value: must not be empty at the root$/],
       [{ type: 'array', items: { type: 'string' } }, /s\.type: Invalid value: "array": must be object at the root/],
@@ -479,7 +479,7 @@ describe('structural schemas', () => {
     );
   });
 
-  it('structural schemas are limited in size', () => {
+  it('the parser of structural schemas limits the schema size', () => {
     let deep: JsonObject = { type: 'string' };
     for (let level = 0; level < 400; level++) deep = of({ a: deep });
     assert.ok(wrong(deep).some((each) => /must not nest deeper than 64 levels/.test(each)));
@@ -489,7 +489,7 @@ describe('structural schemas', () => {
     assert.ok(wrong(wide).some((each) => /must not have more than/.test(each)));
   });
 
-  it('structural schemas limit the work for nested alternatives', () => {
+  it('the parser of structural schemas limits the work for nested alternatives', () => {
     let raw: JsonObject = { minLength: 1 };
     for (let level = 0; level < 30; level++) raw = { anyOf: [raw, raw] };
     // The schema is parsed once for each place, which exceeds the limit.

@@ -95,7 +95,7 @@ describe('bodies of subresources', () => {
     assert.equal(spec.audiences.length > 0, true);
   });
 
-  it('a shortened pod token is not extended', async () => {
+  it('the lifetime of a pod token that a webhook has shortened is not extended', async () => {
     assert.equal((await token({ audiences: [], expirationSeconds: 3607, boundObjectRef: reference })).life, 3600);
   });
 

@@ -59,7 +59,7 @@ describe('admission by objects', () => {
     );
   });
 
-  it('rejects containers that exceed limits, with every violation', async () => {
+  it('rejects containers that exceed the limit range, with every violation', async () => {
     const refused = await pod('default', [{ requests: { cpu: '10m' }, limits: { cpu: '3' } }]);
     assert.equal(refused.code, 403);
     assert.equal(
@@ -68,7 +68,7 @@ describe('admission by objects', () => {
     );
   });
 
-  it("limits the total of a pod's containers", async () => {
+  it("a limit range limits the total resources of a pod's containers", async () => {
     await range('kube-public', { type: 'Pod', max: { memory: '300Mi' } });
     const each = (memory: string) => ({ requests: { memory }, limits: { memory } });
     assert.equal((await pod('kube-public', [each('100Mi'), each('200Mi')])).code, 201);

@@ -108,7 +108,7 @@ describe('resourceVersion of a new object', () => {
   const create = (name: string, more: object = {}, query = '') =>
     server.call<Body>('POST', `${maps}${query}`, { body: { metadata: { name, resourceVersion: '7' }, ...more } });
 
-  it('resourceVersion of a new object is rejected by the store, after admission and validation', async () => {
+  it('a create with resourceVersion is rejected by the store, after admission and validation', async () => {
     const refused = await create('versioned');
     assert.equal(refused.code, 500);
     assert.equal(refused.body.message, 'resourceVersion should not be set on objects to be created');

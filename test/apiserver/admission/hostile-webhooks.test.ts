@@ -33,7 +33,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
       ...(accept === undefined ? {} : { headers: { accept } }),
     });
 
-  it('returns rejections whose details have wrong types, large sizes or line breaks', async () => {
+  it('sanitizes webhook rejections whose details have wrong types, large sizes or line breaks', async () => {
     await configure(server, 'Validating', 'a', hooks.hook('/deny'));
     const hostile: readonly Record<string, unknown>[] = [
       { retryAfterSeconds: '5\r\nset-cookie: a=b' },
@@ -136,7 +136,7 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     assert.equal((await create()).code, 400);
   });
 
-  it('subresource bodies keep their types after any webhook patch', async () => {
+  it('subresource bodies keep their kind after any webhook patch', async () => {
     const pods = '/api/v1/namespaces/default/pods';
     const pod = { metadata: { name: 'hostile' }, spec: { containers: [{ name: 'c', image: 'i' }] } };
     const template = { metadata: { labels: { a: 'b' } }, spec: pod.spec };

@@ -140,7 +140,7 @@ describe('mutating admission policies', () => {
     );
   });
 
-  it('mutating admission policies reject a request with every failure, unless the failure policy ignores failures', async () => {
+  it('mutating admission policies reject a request with all failures, unless the failure policy is Ignore', async () => {
     const mutations = [
       patch('[JSONPatch{op: "remove", path: "/data/gone"}]'),
       apply('Object{data: {"a": object.data.missing}}'),
@@ -241,7 +241,7 @@ describe('mutating admission policies', () => {
     }
   });
 
-  it('mutating admission policies run before webhooks, sorted by name, and again if reinvocation is set and later plug-ins changed the object', async () => {
+  it('mutating admission policies run in name order before webhooks, and are reinvoked after later plug-ins changed the object', async () => {
     const count = (name: string, reinvocationPolicy: string) =>
       policy(
         {
@@ -330,7 +330,7 @@ describe('mutating admission policies', () => {
     ]);
   });
 
-  it('mutating admission policies are served in all versions of upstream, and shown by kubectl', async () => {
+  it('mutating admission policies are served in all versions of upstream, and kubectl can show them', async () => {
     const older = await write({ mutations: [apply('Object{data: {"seen": "yes"}}')] }, 'older', 'v1alpha1');
     assert.equal(older.code, 201, older.text);
     assert.equal(older.headers['warning'], undefined);

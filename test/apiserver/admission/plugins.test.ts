@@ -163,7 +163,7 @@ describe('admission plug-ins that are off by default', () => {
     );
   });
 
-  it('rejects new external addresses of a service', async () => {
+  it('rejects additional externalIPs of a service', async () => {
     const at = '/api/v1/namespaces/plain/services';
     const service = (name: string, externalIPs: string[]) =>
       post(at, { metadata: { name }, spec: { externalIPs, ports: [{ port: 80 }] } });

@@ -69,7 +69,7 @@ describe('validating admission policies', () => {
     assert.equal((await server.call('DELETE', `${MAPS}/m${serial}`)).code, 200);
   });
 
-  it('validating admission policies warn instead of rejecting with action Warn, and only for matching requests', async () => {
+  it('validating admission policies with action Warn add a warning instead of a rejection, and only to matching requests', async () => {
     await policy({ validations: [{ expression: 'false', message: 'never' }] });
     await bind({
       validationActions: ['Warn', 'Audit'],
@@ -112,7 +112,7 @@ describe('validating admission policies', () => {
     assert.equal((await create({}, judged)).code, 201);
   });
 
-  it('validating admission policies reject a request if their evaluation fails, unless failures are ignored; policies that do not compile are rejected', async () => {
+  it('validating admission policies with evaluation errors reject a request, unless the failure policy is Ignore', async () => {
     const validations = [{ expression: "object.data.missing == 'x'" }];
     await policy({ validations });
     await bind();
@@ -132,7 +132,7 @@ describe('validating admission policies', () => {
     assert.equal(paramless.code, 422, 'params without a paramKind');
   });
 
-  it('validating admission policies end at the cost limit without blocking the event loop', async () => {
+  it('evaluation of validating admission policies stops at the cost limit without blocking the event loop', async () => {
     const loops = 'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != ""))))';
     await policy({ validations: [{ expression: loops }] });
     await bind();
@@ -332,7 +332,7 @@ describe('validating admission policies', () => {
   });
 
   for (const { label, path } of kubectls()) {
-    it(`kubectl shows the rejection (${label})`, async () => {
+    it(`kubectl shows the rejection of a validating admission policy (${label})`, async () => {
       await policy({ validations: [{ expression: "object.metadata.name.startsWith('ok-')", message: 'name it ok-' }] });
       await bind();
       const file = join(server.directory, 'map.json');

@@ -89,7 +89,7 @@ describe('resource quotas', () => {
     assert.deepEqual(await usedOf(server, 'crowded'), { 'count/pods': '50', pods: '50', 'requests.cpu': '5' });
   });
 
-  it('reports the exceeded resources, and resources whose usage is unknown', async () => {
+  it('rejections name the exceeded resources, and resources whose usage is unknown', async () => {
     await newNamespace(server, 'careful');
     await setQuota(server, 'careful', { 'limits.cpu': '1' });
     const path = '/api/v1/namespaces/careful/pods';
@@ -162,7 +162,7 @@ describe('resource quotas', () => {
     });
   });
 
-  it('rejects a status with lower usage from a client that has not seen the latest objects', async () => {
+  it('rejects a quota status that ignores recently created objects', async () => {
     await newNamespace(server, 'hasty');
     await setQuota(server, 'hasty', { configmaps: '5' });
     const say = (configmaps: string) =>

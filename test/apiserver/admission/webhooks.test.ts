@@ -95,7 +95,7 @@ describe('admission webhooks', () => {
     ...more,
   });
 
-  it('admission webhooks receive the request, and a rejection has their message', async () => {
+  it('admission webhooks receive the admission request, and a rejection contains their message', async () => {
     hooks.on('/deny', () => ({ allowed: false, status: { message: 'not today', code: 403, reason: 'Forbidden' } }));
     await configure(server, 'Validating', 'a', hooks.hook('/deny'));
     const refused = await call('POST', MAPS, map({ data: { a: '1' } }));
@@ -189,7 +189,7 @@ describe('admission webhooks', () => {
     );
   });
 
-  it('admission webhooks change objects in the order of their names, but not the fields that the server sets', async () => {
+  it('admission webhooks mutate objects in name order, but cannot change fields that the server sets', async () => {
     hooks.on('/first', () => patchOf({ op: 'add', path: '/data', value: { first: 'yes' } }));
     hooks.on('/second', ({ request }) =>
       patchOf(
@@ -414,7 +414,7 @@ describe('admission webhooks', () => {
     ]);
   });
 
-  it('admission webhooks receive reviews, legacy bindings, namespaces, evictions in policy/v1, and connections to pods', async () => {
+  it('admission webhooks are called for reviews, legacy bindings, namespaces, evictions and pod connections', async () => {
     hooks.on('/all', () => ({ allowed: true }));
     const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }];
     const spec = { serviceAccountName: 'plain', containers: [{ name: 'c', image: 'i' }] };
@@ -626,7 +626,7 @@ describe('faulty webhooks', () => {
 });
 
 describe('a webhook that is a service', () => {
-  it('a webhook that is a service without ready endpoints rejects the request and names the address', async () => {
+  it('a webhook that is a service without ready endpoints rejects the request, and the error names the service', async () => {
     const [server, hooks] = [await startServer(), await WebhookServer.start()];
     try {
       const at = '/api/v1/namespaces/default/services';

@@ -125,7 +125,7 @@ describe('an aggregated API server', () => {
     await until('the watch has ended', async () => (flunders.watchers === 0 ? true : undefined));
   });
 
-  it('an aggregated API server can upgrade connections, for resources of any depth', async () => {
+  it('an aggregated API server can upgrade connections, for resources with nested subresources', async () => {
     const { main, flunders } = extended;
     flunders.take('/');
     const sent = request(`${main.url}${FLUNDERS}/x/connect/22/tcp`, {
@@ -380,7 +380,7 @@ describe('registration', () => {
   });
 });
 
-it('a server without front proxies publishes only its client authority', async () => {
+it('a server without front proxies publishes only its client CA', async () => {
   const main = await startServer();
   try {
     const path = '/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication';
@@ -480,7 +480,7 @@ describe('malicious aggregated servers', () => {
     }
   });
 
-  it('malicious aggregated servers with a certificate of another name or authority get no requests', async () => {
+  it('malicious aggregated servers with a certificate of another name or CA receive no requests', async () => {
     const main = await startMain();
     const flunders = await FlunderServer.start(main, ['elsewhere.default.svc']);
     try {

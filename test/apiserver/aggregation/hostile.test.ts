@@ -81,7 +81,7 @@ describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 
       assert.equal((await main.call('GET', '/api/v1/namespaces/default/configmaps')).code, 200);
     });
 
-  it('does not forward documents with line breaks, prototype names or a million items', async () => {
+  it('does not forward discovery documents with line breaks, prototype names or a million items', async () => {
     const { main, flunders } = extended;
     const documents: readonly string[] = [
       JSON.stringify({

@@ -174,7 +174,7 @@ describe('audit', () => {
     assert.ok(event?.responseObject);
   });
 
-  it('records mutations by webhooks, and their patches at levels with bodies', async () => {
+  it('records mutations by webhooks, and their patches at levels Request and RequestResponse', async () => {
     const hooks = await WebhookServer.start();
     try {
       hooks.on('/label', () => patchOf({ op: 'add', path: '/metadata/labels', value: { seen: 'yes' } }));

@@ -155,7 +155,7 @@ describe('tokens of service accounts', () => {
     assert.deepEqual([namespace.code, /does not match the namespace/.test(namespace.body.message)], [400, true]);
   });
 
-  it('rejects a TokenRequest for an earlier account of the same name', async () => {
+  it('rejects a TokenRequest with the UID of an earlier service account', async () => {
     const ask = (of: string) =>
       server.call<{ message: string }>('POST', '/api/v1/namespaces/default/serviceaccounts/robot/token', {
         body: { apiVersion: AUTH, kind: 'TokenRequest', metadata: { uid: of }, spec: {} },

@@ -311,7 +311,7 @@ describe('credentials verified by other servers', () => {
     assert.equal(review.body.status.allowed, false);
   });
 
-  it('uses the current identity configuration, including expressions', async () => {
+  it('uses a changed identity configuration for the next request, including expressions', async () => {
     const before = identities.current;
     const one = good({ sub: 'changing' });
     assert.equal((await whoami(one)).body.status.userInfo.username, 'oidc:ann@example.com');

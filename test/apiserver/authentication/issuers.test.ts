@@ -71,7 +71,7 @@ function issuerWith(
   };
 }
 
-test('verifies tokens of every algorithm that can be configured, and requires a key of the algorithm', async () => {
+test('verifies tokens of every configurable algorithm, and requires a key for the algorithm', async () => {
   const pairs: Readonly<Record<string, { publicKey: KeyObject; privateKey: KeyObject }>> = {
     ES256: ec256,
     ES384: ec384,

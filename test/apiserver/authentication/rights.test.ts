@@ -328,7 +328,7 @@ describe('permissions', () => {
     assert.equal(await requestToken('t-allowed', plain, 'registry'), 201);
   });
 
-  it('lets a node write only the size of a claim', async () => {
+  it('lets a node write only capacity and conditions in the status of a claim', async () => {
     const claim = '/api/v1/namespaces/default/persistentvolumeclaims/data';
     await call('POST', PODS, {
       body: pod('uses-data', {

@@ -131,7 +131,7 @@ describe('the chain of authorizers', () => {
     assert.equal((await decide(webhook('/broken', { failurePolicy: 'NoOpinion' }), allow)).allowed, true);
   });
 
-  it('uses a changed chain at once, even for cached decisions', async () => {
+  it('a reload of the chain takes effect at once, also for cached decisions', async () => {
     const info = { resource: false, verb: 'get', path: '/x', query: new URLSearchParams() };
     chain = [{ type: 'AlwaysAllow' }, { type: 'RBAC' }];
     const require = async () => authorization.requireRequest(user, info as never);

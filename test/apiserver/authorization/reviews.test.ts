@@ -203,7 +203,7 @@ describe('authorization webhooks', () => {
     }
   });
 
-  it('rejects reviews with names, and local reviews for another namespace', async () => {
+  it('rejects access reviews with a name, and local reviews for another namespace', async () => {
     const group = 'authorization.k8s.io/v1';
     const inside = { verb: 'get', resource: 'pods', namespace: 'default' };
     const local = '/namespaces/default/localsubjectaccessreviews';

@@ -164,7 +164,7 @@ describe('offers of hosts', { concurrency: false }, () => {
     assert.equal((await hosts()).length, 1);
   });
 
-  test('a host that runs as a node creates no BareMetalHost, and is released only by a request', async () => {
+  test('an offer of a host that runs as a node creates no BareMetalHost, and only a request releases the host', async () => {
     const keys = newKeys();
     const unknown = await send(offerOf(keys, { name: 'h5', machineID: machineId(5), state: 'joined' }));
     assert.deepEqual(unknown.body.status, { phase: 'Joined' });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { secretUniform } from '../../../src/apiserver/computed-resources/uniform-names.ts';
 import { systemRandom } from '../../../src/host/process/process.ts';
 
-test('numbers for generated names are uniform, cryptographic and drawn in batches', () => {
+test('random numbers for generated names are uniform, cryptographic and drawn in batches', () => {
   let draws = 0;
   const next = secretUniform({
     ...systemRandom,

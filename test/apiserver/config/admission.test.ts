@@ -69,7 +69,7 @@ describe('admission flags', () => {
     }
   });
 
-  it('reads Pod Security configuration from the file or from a referenced file', async () => {
+  it('reads the Pod Security configuration inline or from a referenced file', async () => {
     const expected = {
       podSecurity: {
         defaults: {

@@ -100,7 +100,7 @@ describe('authentication flags', () => {
     for (const [argv, message] of cases) await assert.rejects(read(...argv), message);
   });
 
-  it('reads a token webhook from a kubeconfig and issuers from a file', async () => {
+  it('reads a token webhook from a kubeconfig, and issuers from an AuthenticationConfiguration file', async () => {
     const config = await read('--authorization-mode=Webhook', '--authorization-webhook-config-file=hook.kubeconfig');
     const webhook = {
       endpoint: { url: 'https://hook.example.com/authorize', token: 't' },

@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { followCertificates } from '../../../src/host/apiserver/certificates.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../src/pki/certificate.ts';
 
-test('reloads the server certificate and the client authorities, and ignores mismatched files', async () => {
+test('reloads the server certificate and the client CAs, and ignores mismatched files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'certificates-'));
   const validity = lifetimeFrom(Date.now(), 1);
   const [ca, other] = await Promise.all([createAuthority('a', validity), createAuthority('b', validity)]);

@@ -17,7 +17,7 @@ const connect = (transport: object, name = 'cluster') => ({
 });
 const files = { clientCert: '/c.crt', clientKey: '/c.key' };
 
-it('reads the networks with a proxy, and the address of the proxy, from the egress configuration', () => {
+it('reads the egress configuration with the networks and addresses of proxies', () => {
   assert.deepEqual(
     new Map(
       parse(

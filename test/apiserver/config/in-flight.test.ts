@@ -10,7 +10,7 @@ const read = (...argv: string[]) => {
 };
 
 describe('limits of requests', () => {
-  it("limits of requests are upstream's, with priority and fairness unless disabled", () => {
+  it("limits of requests default to upstream's, and priority and fairness is on unless disabled", () => {
     assert.deepEqual(read(), { maxInFlight: { reading: 400, mutating: 200 }, priorityAndFairness: true });
     assert.deepEqual(
       read('--max-requests-inflight=0', '--max-mutating-requests-inflight=7', '--enable-priority-and-fairness=false'),
@@ -18,7 +18,7 @@ describe('limits of requests', () => {
     );
   });
 
-  it('rejects limits of concurrent requests that are negative or have the sum zero', () => {
+  it('rejects limits of concurrent requests that are negative or add up to zero', () => {
     const none = ['--max-requests-inflight=0', '--max-mutating-requests-inflight=0'];
     assert.throws(() => read(...none), ApiUsageProblem);
     assert.throws(() => read(...none), /max-requests-inflight.*must add up to something positive/);

@@ -18,7 +18,7 @@ const valuesOf = (argv: readonly string[], locate = (path: string) => path): Api
 const limits = (...argv: string[]) => servingLimits(valuesOf(argv));
 
 describe('serving flags', () => {
-  it('serving flags are applied', () => {
+  it('applies serving flags to the server', () => {
     assert.deepEqual(limits(), {});
     assert.deepEqual(
       limits(
@@ -65,7 +65,7 @@ describe('serving flags', () => {
   });
 });
 
-test("selects certificates by the flag's names before their own names, and reloads their files", async () => {
+test('selects certificates by the names in the flag before the names in the certificate, and reloads their files', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'named-'));
   const validity = lifetimeFrom(Date.now(), 1);
   const write = (name: string, text: string) => writeFile(join(directory, name), text, { mode: 0o600 });

@@ -48,7 +48,7 @@ test('serves the files of the console concurrently on one anonymous connection',
   assert.deepEqual([...(await statuses('/console/assets/page.js', 5))], [200]);
 });
 
-test('ends an anonymous connection that reads files without end, or another path', async () => {
+test('closes an anonymous connection that requests too many files, or another path', async () => {
   assert.ok((await statuses('/console/assets/page.js', 60)).has('closed'));
   assert.ok((await statuses('/livez', 3)).has('closed'));
 });

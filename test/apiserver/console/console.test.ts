@@ -76,7 +76,7 @@ describe('files of the console', () => {
     }
   });
 
-  it('serves files of the console with a hash as immutable, also uncompressed, and confirms their ETags', async () => {
+  it('serves hashed files of the console as immutable, also uncompressed, and confirms their ETags', async () => {
     const plain = await get('/console/assets/index-AB.js');
     assert.equal(plain.body.toString(), SCRIPT);
     assert.equal(plain.headers['content-encoding'], undefined);

@@ -35,7 +35,7 @@ describe('custom resources', () => {
     ...more,
   });
 
-  it('custom resources are not served before they are defined', async () => {
+  it('custom resources are not served before their definition exists', async () => {
     assert.equal((await call('GET', PATH)).code, 404);
   });
 
@@ -61,7 +61,7 @@ describe('custom resources', () => {
     assert.equal(list.body['apiVersion'], 'stable.example.com/v1');
   });
 
-  it('custom resources are served without invalid stored fields, and can be updated and deleted', async () => {
+  it('custom resources with invalid stored fields are served without the fields, and can be updated and deleted', async () => {
     const stored = {
       ...ct('damaged', { cronSpec: '* * * * *', replicas: 1 }),
       metadata: {

@@ -137,7 +137,7 @@ describe('defaults of several versions', () => {
   });
   after(() => server.stop());
 
-  it('defaults of several versions are applied from the written version, and on reads from the storage version', async () => {
+  it('defaults of several versions are applied from the request version on writes, and from the storage version on reads', async () => {
     const text = (value?: string) => ({ type: 'string', ...(value === undefined ? {} : { default: value }) });
     const version = (name: string, properties: object) => ({
       name,

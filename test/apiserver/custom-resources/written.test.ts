@@ -145,7 +145,7 @@ describe('unusual writes of custom resources', () => {
     );
   });
 
-  it('custom resources reject an apply while fields are owned in a version that the definition no longer has', async () => {
+  it('custom resources reject an apply while managedFields refers to a version that the definition no longer has', async () => {
     const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const [template] = DEFINITION.spec.versions;
     const group = 'removed.example.com';
@@ -304,7 +304,7 @@ describe('unusual writes of custom resources', () => {
     assert.match(foreign.body.message, /the UID in the precondition \(x\) does not match/);
   });
 
-  it('custom resources are scaled by the owner of the replicas, or by force', async () => {
+  it('scaling custom resources conflicts with the owner of the replicas unless forced', async () => {
     const one = `${THINGS}/scaled`;
     const scale = (replicas: number) => ({
       apiVersion: 'autoscaling/v1',

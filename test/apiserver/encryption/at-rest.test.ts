@@ -102,7 +102,7 @@ describe('encryption at rest', () => {
     assert.equal(again.body.metadata.resourceVersion, body.metadata.resourceVersion);
   });
 
-  it('starts on an encrypted store with any provider in first place', async () => {
+  it('starts on an encrypted store with any provider as the first provider', async () => {
     source.current = only(
       { type: 'secretbox', keys: [{ name: 'box', secret: BOX }] },
       gcm({ name: 'key2', secret: KEY2 }, { name: 'key1', secret: KEY1 }),

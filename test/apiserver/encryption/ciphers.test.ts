@@ -31,7 +31,7 @@ describe('ciphers', () => {
     }
   });
 
-  it('each cipher decrypts its own output, and rejects truncated or changed values and other keys', () => {
+  it('each cipher decrypts its own output, and rejects truncated values, changed values and other keys', () => {
     const makers = { aesGcm, derivedAesGcm, secretBox };
     for (const [name, make] of Object.entries(makers)) {
       const key = randomBytes(32);

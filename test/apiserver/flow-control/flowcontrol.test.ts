@@ -247,7 +247,7 @@ describe('requests under priority and fairness', () => {
     assert.equal(watch.headers['x-kubernetes-pf-flowschema-uid'], await uid(`${SCHEMAS}/queued`));
   });
 
-  it('requests under priority and fairness are rejected at once by a level without a queue', async () => {
+  it('requests under priority and fairness are rejected at once by a priority level without a queue', async () => {
     const first = await held(server, rejected, 'rejected', 'first');
     const body = { metadata: { name: 'second' } };
     const second = await server.call<{ message: string; reason: string }>('POST', PATH, { as: rejected, body });

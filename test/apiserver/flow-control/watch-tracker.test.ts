@@ -9,7 +9,7 @@ function info(method: string, url: string): ResourceRequestInfo {
   return parsed;
 }
 
-it('a write counts watches of its kind, namespace and object until they end', () => {
+it('counts the open watches that a write notifies, by kind, namespace and object', () => {
   const tracker = new WatchTracker();
   const watch = (path: string): (() => void) => tracker.register(info('GET', path));
   const leave = [

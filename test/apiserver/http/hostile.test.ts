@@ -99,7 +99,7 @@ describe('malicious and unusual clients', () => {
     assert.match(text, /^HTTP\/1\.1 413 /);
   });
 
-  it('answers request paths with escapes and dot segments', async () => {
+  it('returns an HTTP error for request paths with escapes and dot segments', async () => {
     for (const path of [
       '/api/v1/namespaces/a%2fb/pods',
       '/api/v1/namespaces/%2e%2e/secrets',
@@ -140,7 +140,7 @@ describe('malicious and unusual clients', () => {
     assert.doesNotMatch(text, /invented-by-a-client/);
   });
 
-  it('does not call toString of decoded documents', async () => {
+  it('does not call a toString field of decoded documents', async () => {
     for (const field of ['kind', 'apiVersion']) {
       for (const value of ['{"toString":1,"valueOf":2}', '[{"toString":1,"valueOf":2}]', '5', '{}']) {
         const raw = `{"metadata":{"name":"x"},"${field}":${value}}`;
@@ -201,7 +201,7 @@ describe('malicious and unusual clients', () => {
     }
   });
 
-  it('answers every request path that is not a resource', async () => {
+  it('answers every request path outside of resources', async () => {
     const version = await server.call<{ gitVersion: string }>('GET', '/version');
     assert.match(version.body.gitVersion, /^v1\.\d+\.\d+\+hyperedge/);
     assert.match((await server.call('GET', '/readyz?verbose')).text, /\[\+\]etcd ok\n[\s\S]*readyz check passed/);

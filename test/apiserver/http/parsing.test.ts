@@ -16,7 +16,7 @@ const pick = (method: string, url: string) => {
 describe('request time limit', () => {
   const limit = (query: string) => requestLimit(parseRequestInfo('GET', `/api/v1/pods${query}`), 60_000);
 
-  it("request time limit is the client's time-out if that is shorter", () => {
+  it("request time limit is the client's timeout if the timeout is shorter", () => {
     assert.deepEqual(['', '?timeout=', '?timeout=0s', '?timeout=-1s', '?timeout=2m'].map(limit), Array(5).fill(60_000));
     assert.deepEqual(['?timeout=1500ms', '?timeout=1m', '?limit=1&timeout=7s'].map(limit), [1500, 60_000, 7000]);
     for (const bad of ['1', 'soon', '1 s', '1'.repeat(16_000)])
@@ -102,7 +102,7 @@ describe('request info', () => {
     }
   });
 
-  it('request info is the same object for a repeated path and method', () => {
+  it('request info is cached for a repeated path and method', () => {
     const path = '/api/v1/namespaces/a/pods/again';
     const first = parseRequestInfo('GET', path);
     assert.equal(parseRequestInfo('GET', path), first);
@@ -294,7 +294,7 @@ describe('request bodies', () => {
 });
 
 describe('content negotiation', () => {
-  it('content negotiation uses the first acceptable form of the client', () => {
+  it('content negotiation selects the first supported media type of the client', () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
     assert.deepEqual(negotiate(table, true), { format: 'json', as: 'Table', version: 'v1' });
@@ -319,7 +319,7 @@ describe('content negotiation', () => {
     assert.equal(negotiate(undefined, true).format, 'json');
   });
 
-  it('content negotiation returns 406 if no form is acceptable', () => {
+  it('content negotiation returns 406 if no media type is supported', () => {
     assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', false), { httpCode: 406 });
     assert.throws(() => negotiate('text/html', true), { httpCode: 406 });
   });

@@ -66,15 +66,15 @@ const decoded = (message: Uint8Array): unknown => {
   return rest;
 };
 
-test('decodes upstream’s bytes of a definition with a schema', () => {
+test('decodes upstream’s protobuf encoding of a CustomResourceDefinition with a schema', () => {
   assert.deepEqual(decoded(Buffer.from(UPSTREAM, 'hex')), DOCUMENT);
 });
 
-test('encodes and decodes a definition with a schema', () => {
+test('encodes and decodes a CustomResourceDefinition with a schema', () => {
   assert.deepEqual(decoded(encodeMessage(TYPE, DOCUMENT)), DOCUMENT);
 });
 
-test('encodes and decodes schemas in items, dependencies and additionalItems', () => {
+test('encodes and decodes nested schemas in items, dependencies and additionalItems', () => {
   const schema = {
     type: 'object',
     items: [{ type: 'string' }, { type: 'integer' }],

@@ -70,7 +70,7 @@ function documentOf(typeName: string, seed: number): JsonObject {
   return numbered(schema, index, randomDocument(schema, randomOf(seed))) as JsonObject;
 }
 
-test('every built-in kind except v1beta1 definitions has a protobuf form, in every version', () => {
+test('every built-in kind except v1beta1 CustomResourceDefinitions has a protobuf form, in every version', () => {
   for (const gvk of gvks) {
     const has = hasMessage(schemaNameOf(gvk));
     assert.equal(has, gvk.group !== 'apiextensions.k8s.io' || gvk.version === 'v1', `${apiVersionOf(gvk)} ${gvk.kind}`);
@@ -78,7 +78,7 @@ test('every built-in kind except v1beta1 definitions has a protobuf form, in eve
   assert.equal(hasMessage('__proto__'), false);
 });
 
-test('every field of every kind has upstream’s bytes', () => {
+test('every field of every kind has upstream’s protobuf encoding', () => {
   const golden = new Map<string, string>();
   for (const line of readFileSync(join(import.meta.dirname, 'protobuf.golden'), 'utf8')
     .trimEnd()

@@ -51,7 +51,7 @@ async function sent(parts: readonly Buffer[], flushes: () => number): Promise<La
   return target;
 }
 
-it('a streamed body has the given bytes even if the buffers are read late', async () => {
+it('a streamed body has the written bytes even if the buffers are read late', async () => {
   for (let seed = 0; seed < 40; seed++) {
     const choices = new Choices(seed);
     const parts = Array.from({ length: choices.below(600) }, (_, n) =>
@@ -74,7 +74,7 @@ it('uses two buffers for a list of any length, even if it is read slowly', async
   assert.ok(target.memory.size <= 3, `${target.memory.size} buffers`);
 });
 
-it('a streamed body waits for a reader that does not read, and ends on the close event of the reader', async () => {
+it('a streamed body waits for a slow reader, and ends when the reader closes', async () => {
   for (const goes of ['close', 'failure']) {
     const dones: ((error?: Error) => void)[] = [];
     // This target is like an HTTP/2 response, which has no `destroyed`.

@@ -19,7 +19,7 @@ const fieldsOf = (message: Uint8Array): Map<number, Buffer> => {
 };
 const mirrored = (bytes: Uint8Array): Buffer => Buffer.from(bytes).reverse();
 
-test('queries the status, encrypts and decrypts over a Unix socket; reports a refusal and a missing plug-in', async () => {
+test('the KMS client queries status, encrypts and decrypts over a Unix socket, and reports a refusal or a missing plug-in', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kms-'));
   const socket = join(directory, 'kms.sock');
   const entry = new Writer(64).string(1, 'region.example.com').bytes(2, Buffer.from('lab')).finish();

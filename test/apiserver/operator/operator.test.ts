@@ -217,7 +217,7 @@ describe('life cycle of an operator', () => {
     assert.equal(made.body.data?.['keep'], '5');
   });
 
-  it('another process takes over from a killed leader, and cleans up before the deletion', async () => {
+  it('a standby takes over from a killed operator, and runs finalizers before the deletion', async () => {
     const killed = await leader();
     const child = operators.get(killed) as ChildProcess;
     const gone = once(child, 'exit');

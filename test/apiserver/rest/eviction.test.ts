@@ -101,7 +101,7 @@ describe('evictions', () => {
     assert.equal((await budget('web')).status?.disruptionsAllowed, 0);
   });
 
-  it('evictions require an observed budget, and fail with two budgets for a pod', async () => {
+  it('evictions require an observed budget, and fail if two budgets select the pod', async () => {
     await podNamed('a');
     await budgetWith('web', { disruptionsAllowed: 1, currentHealthy: 2 });
     await patch(`${BUDGETS}/web`, { spec: { minAvailable: 2 } });

@@ -10,7 +10,7 @@ interface Page {
   readonly items: readonly { readonly metadata: { readonly name: string } }[];
 }
 
-test('a continue token expires with its history, even for a kind that has not changed since', async (t) => {
+test('a continue token expires after compaction, even for a kind without changes', async (t) => {
   const server = await startServer({ config: { compactionIntervalSeconds: 1 } });
   t.after(() => server.stop());
   const template = { spec: { containers: [{ name: 'c', image: 'i' }] } };

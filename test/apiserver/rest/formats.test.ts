@@ -224,7 +224,7 @@ describe('formats', () => {
     assert.ok(groups.raw.includes('autoscaling/v2beta2'));
   });
 
-  it('kinds that are not stored have no tables', async () => {
+  it('kinds that are not stored have no table form', async () => {
     const body = {
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SelfSubjectAccessReview',
@@ -321,7 +321,7 @@ describe('formats', () => {
     assert.match(only.text, /only the following media types are accepted: application\/json, application\/yaml/);
   });
 
-  it('warns about deprecated kinds, and about deletes of jobs that leave their pods', async () => {
+  it('warns about deprecated kinds, and about deletions of jobs that orphan their pods', async () => {
     const warning = async (method: string, path: string, body?: object) =>
       (await server.call(method, path, body === undefined ? {} : { body })).headers['warning'];
     const endpoints = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"';

@@ -61,7 +61,7 @@ describe('a list of nine megabytes', () => {
     assert.deepEqual(JSON.parse(gunzipSync(bytes).toString('utf8')).items, expected);
   });
 
-  it('a list of nine megabytes is rejected in forms that need the whole list in memory', async () => {
+  it('a list of nine megabytes is rejected in formats that need the entire list in memory', async () => {
     const pretty = await server.call('GET', `${MAPS}?pretty=true`);
     const yaml = await server.call('GET', MAPS, { headers: { accept: 'application/yaml' } });
     assert.deepEqual([pretty.code, yaml.code], [406, 406]);

@@ -77,7 +77,7 @@ describe('objects over HTTPS', () => {
   const call = (method: string, path: string, options: Parameters<TestServer['call']>[2] = {}) =>
     server.call<Thing>(method, path, options);
 
-  it('creates, reads its own write, rejects a duplicate, and generates names', async () => {
+  it('reads an object after its creation, rejects a duplicate, and generates names', async () => {
     const created = await call('POST', MAPS, { body: configMap('a', { k: 'v' }) });
     assert.equal(created.code, 201);
     const read = await call('GET', `${MAPS}/a`);
@@ -312,7 +312,7 @@ describe('objects over HTTPS', () => {
     assert.deepEqual(Object.keys(annotations).sort(), [...keys].sort());
   });
 
-  it('updates of spec, status and scale are separate, and changes of the spec count generations', async () => {
+  it('updates of spec, status and scale are separate, and only spec changes increase the generation', async () => {
     const created = (await call('POST', DEPLOYMENTS, { body: { ...deployment('parts', 2), status: { replicas: 9 } } }))
       .body;
     assert.equal(created.metadata.generation, 1);
@@ -381,7 +381,7 @@ describe('objects over HTTPS', () => {
     assert.equal(unnamed.code, 422);
   });
 
-  it('records field ownership in the version of the write', async () => {
+  it('records field ownership in the API version of the write', async () => {
     const owners = (thing: Thing) =>
       thing.metadata.managedFields?.map((each) => [each.manager, each.apiVersion, each.fieldsV1]);
     const scaler = {
@@ -439,7 +439,7 @@ describe('objects over HTTPS', () => {
     );
   });
 
-  it('tracks field ownership across versions', async () => {
+  it('tracks field ownership across API versions', async () => {
     const path = (version: string) => `/apis/autoscaling/${version}/namespaces/default/horizontalpodautoscalers/h`;
     const apply = (version: string, manager: string, spec: object, query = '') =>
       call('PATCH', `${path(version)}?fieldManager=${manager}${query}`, {
@@ -472,7 +472,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', path('v1'))).body.spec['targetCPUUtilizationPercentage'], 80);
   });
 
-  it('removes duplicate owner references with a warning', async () => {
+  it('removes duplicate owner references and returns a warning', async () => {
     const owner = (uid: string, name = 'n') => ({ apiVersion: 'v1', kind: 'Node', name, uid });
     const named = (ownerReferences: object[]) => ({
       ...configMap('owned'),
@@ -651,7 +651,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('GET', `${PODS}/unscheduled`)).code, 404);
   });
 
-  it('returns the deleted object at the revision of the delete, and only shortens a running deletion', async () => {
+  it('returns the deleted object at the revision of the delete; a second delete can only shorten the grace period', async () => {
     const cases: [path: string, begun: boolean, options: object, changes: boolean][] = [
       ['/api/v1/namespaces/default/serviceaccounts', false, {}, true],
       ['/api/v1/namespaces/default/serviceaccounts', true, {}, false],
@@ -820,7 +820,7 @@ describe('objects over HTTPS', () => {
     }
   });
 
-  it('creates by PUT for kinds where upstream does, with the create permission', async () => {
+  it('a PUT of a missing object creates the object where upstream does, with the create permission', async () => {
     const ranges = '/api/v1/namespaces/default/limitranges/put';
     const range = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'put' } };
     const classes = '/apis/node.k8s.io/v1/runtimeclasses/put';
@@ -916,7 +916,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await call('PATCH', `${MAPS}/braces`, { raw, type: 'application/merge-patch+json' })).code, 400);
   });
 
-  it('removes the namespace of cluster-scoped objects', async () => {
+  it('drops the namespace in the metadata of cluster-scoped objects', async () => {
     const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'spaceless', namespace: 'default' } };
     const created = await call('POST', '/api/v1/nodes', { body });
     assert.equal(created.code, 201);
@@ -925,7 +925,7 @@ describe('objects over HTTPS', () => {
     for (const { metadata } of [created.body, put.body]) assert.ok(!('namespace' in metadata));
   });
 
-  it('rejects other methods on streams, and reviews with a name', async () => {
+  it('rejects unsupported methods on streaming subresources, and reviews with a name', async () => {
     assert.equal((await call('PUT', `${PODS}/a/exec`)).code, 405);
     assert.equal((await call('POST', `${PODS}/a/log`)).code, 405);
     assert.equal((await call('GET', '/api/v1/namespaces/default/bindings/a')).code, 404);
@@ -1112,7 +1112,7 @@ describe('objects over HTTPS', () => {
     assert.equal((await bind('n2')).code, 409);
   });
 
-  it('removes all managedFields when an update contains an empty entry', async () => {
+  it('an empty managedFields list in an update removes all managedFields', async () => {
     const owned = configMap('shared-out', { key: 'value' });
     const headers = { 'content-type': 'application/apply-patch+yaml' };
     const made = await call('PATCH', `${MAPS}/shared-out?fieldManager=m`, { body: owned, headers });

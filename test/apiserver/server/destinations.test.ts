@@ -61,6 +61,6 @@ test('aggregated servers: permits this host, except ports of the control plane a
     allows(destinations.extension(port), [ELSEWHERE], [NOWHERE, SERVICES, LOOPBACK, OWN]);
 });
 
-test('URLs of an administrator: permits any host address', () => {
+test('URLs of an administrator: permits all addresses of hosts', () => {
   allows(mayBeNamed, [ELSEWHERE, OWN, LOOPBACK, SERVICES], [NOWHERE]);
 });

@@ -88,7 +88,7 @@ describe('--runtime-config', () => {
     }
   });
 
-  it('--runtime-config keeps the kinds that the server itself needs', async () => {
+  it('--runtime-config cannot disable kinds that the server itself needs', async () => {
     const server = await start(createMemoryStore(), ['api/all', false], ['v1', true]);
     try {
       assert.equal((await server.call('GET', '/readyz')).code, 200);

@@ -59,7 +59,7 @@ test('the API server becomes unready on shutdown, serves during the delay, and a
   await server.stop();
 });
 
-test('events live for the configured time, or up to a minute longer because they share a lease', async () => {
+test('events expire after the configured time, or up to a minute later because events share a lease', async () => {
   const memory = createMemoryStore();
   const granted: number[] = [];
   const grantLease = (seconds: number): Promise<string> => {

@@ -46,7 +46,7 @@ async function usesOwnSchema(server: TestServer, group: string, plural: string, 
   assert.deepEqual(made.body.spec, { color: 'red' });
 }
 
-test('serves only the groups, namespaces and objects of kube-apiserver, and custom resources of all other groups', async () => {
+test('serves only groups, namespaces and objects of kube-apiserver, and custom resources in all other groups', async () => {
   const server = await startServer({ config: { upstreamOnly: true } });
   try {
     const groups = await server.call<{ groups: { name: string; versions: { groupVersion: string }[] }[] }>(

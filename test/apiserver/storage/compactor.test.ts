@@ -5,7 +5,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import type { Store } from '../../../src/store/port.ts';
 import { ManualClock } from '../../client/clocks.ts';
 
-it('compacts to the revision of the previous round, but not for few changes', async () => {
+it('compacts to the revision of the previous round, unless there are few changes', async () => {
   const compactions: number[] = [];
   const store = { compact: async (revision: number) => void compactions.push(revision) } as unknown as Store;
   const clock = new ManualClock();

@@ -12,14 +12,14 @@ import { startServer } from '../harness.ts';
 const answer = (rawHeaders: string[], headers: Record<string, unknown>): IncomingMessage =>
   ({ statusCode: 200, statusMessage: 'OK', headers, rawHeaders }) as unknown as IncomingMessage;
 
-test('does not forward the cookies of logins to a backend', () => {
+test('does not forward login cookies to a backend', () => {
   const cookie = '__Host-ssn=secret; theme=dark; __host-csrf=x;__Host-openid=y; lang=en';
   assert.equal(passedHeaders({ cookie })['cookie'], 'theme=dark; lang=en');
   assert.equal('cookie' in passedHeaders({ cookie: '__Host-ssn=secret' }), false);
   assert.equal(passedHeaders({ cookie: 'a=__Host-ssn=x' })['cookie'], 'a=__Host-ssn=x');
 });
 
-test('lets no backend set the cookies of logins', () => {
+test('removes login cookies that a backend sets', () => {
   const cookies = ['__Host-ssn=mine; Path=/; Secure', ' __HOST-csrf=1', 'theme=dark; Path=/', 'x'];
   assert.deepEqual(answerHeaders(answer([], { 'set-cookie': cookies }))['set-cookie'], ['theme=dark; Path=/', 'x']);
   assert.equal('set-cookie' in answerHeaders(answer([], { 'set-cookie': ['__Host-ssn=mine'] })), false);
@@ -27,7 +27,7 @@ test('lets no backend set the cookies of logins', () => {
   assert.equal(switchingHead(answer(raw, {})), 'HTTP/1.1 101 OK\r\nUpgrade: x\r\nset-cookie: theme=dark\r\n\r\n');
 });
 
-test('serves a page that anonymous users can open with an opaque origin', async (t) => {
+test('serves a proxied page that anonymous users can open with an opaque origin', async (t) => {
   const http = createHttp();
   const { backends } = http;
   // The real HTTP port rejects nodes at loopback addresses.

@@ -117,7 +117,7 @@ suite('recordings of a rig on several nodes', () => {
     await assert.rejects(send(), { reason: 'ServiceUnavailable' });
   });
 
-  test('recordings are listed from earlier nodes while no node has the fixtures', async () => {
+  test('recordings are listed from previous nodes of the rig while no node has the fixtures', async () => {
     rig.status = { history: [use('n1')] };
     assert.equal((await send()).items.length, 2);
   });

@@ -216,7 +216,7 @@ describe('kind cache', () => {
     }
   });
 
-  it('the kind cache returns lists that later changes do not affect', () => {
+  it('later changes of the kind cache do not affect a list that was already returned', () => {
     const cache = newCache();
     cache.load([], 0);
     cache.applyPut(toStoreKey(`${PREFIX}a/x`), storedValue('a', 'x', '1'), 1, 1);
@@ -325,7 +325,7 @@ describe('event window', () => {
 });
 
 describe('read index', () => {
-  it('callers that arrive during a read of the revision join the next read', async () => {
+  it('reads of the revision that arrive during a read share the next read', async () => {
     let requested = 0;
     const pending: ((revision: number) => void)[] = [];
     const index = new ReadIndex(() => {

@@ -78,7 +78,7 @@ describe('objects with a label', () => {
     }
   });
 
-  it('objects with a label are found without reading other objects', () => {
+  it('finding objects with a label reads no other objects', () => {
     const cache = new KindCache({ prefix: PREFIX, namespaced: true, fieldReaders: {} });
     for (let n = 1; n <= 1000; n++) {
       const metadata = { name: `n${n}`, namespace: 'a', labels: { tenth: String(n % 10) } };

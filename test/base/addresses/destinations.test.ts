@@ -40,7 +40,7 @@ const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {
   ],
 };
 
-test('classifies every spelling of an address by its bytes', () => {
+test('classifies an address by its bytes, independent of its spelling', () => {
   for (const [kind, texts] of Object.entries(KINDS)) {
     for (const text of texts) assert.equal(addressKind(text), kind, text);
   }

@@ -29,7 +29,7 @@ test('a set of networks contains the same addresses as a linear check of its net
   assert.equal(new NetworkSet(['10.0.0.0/8']).has('invalid'), false);
 });
 
-test('a set of networks finds an address among thousands without comparing all', () => {
+test('a set of networks finds an address among thousands of networks without a linear scan', () => {
   const set = new NetworkSet(Array.from({ length: 30_000 }, (_, index) => `192.${index >> 8}.${index & 255}.0/25`));
   const started = performance.now();
   for (let index = 0; index < 1000; index++) assert.ok(!set.has('10.0.0.1') && set.has('192.9.9.9'));

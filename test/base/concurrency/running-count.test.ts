@@ -36,7 +36,7 @@ it('a running count contains the same items as a Set', () => {
   }
 });
 
-it('releases deleted items to a minor garbage collection, also if the set is old', () => {
+it('deleted items of a running count are freed by a minor garbage collection, even in an old set', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: { type: 'major' | 'minor' }) => void;
   const ours = new UnderWay<Large>();

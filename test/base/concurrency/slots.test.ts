@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Slots } from '../../../src/base/concurrency/slots.ts';
 
-test('slots limit the number of running tasks, which start in the order of the calls, also after failures', async () => {
+test('slots limit the number of concurrent tasks, and start waiting tasks in order, also after failures', async () => {
   const slots = new Slots(2);
   const order: number[] = [];
   let running = 0;

@@ -90,21 +90,21 @@ test('finds long integers at every position and leaves strings unchanged', () =>
   assert.ok(long > 500, `only ${long} had a long integer`);
 });
 
-test('keeps keys with names of prototype members as data next to long integers', () => {
+test('keeps keys with names of prototype members as data in objects with long integers', () => {
   const parsed = parseJson('{"__proto__":9007199254740993,"constructor":{"prototype":9007199254740993}}') as object;
   assert.deepEqual(Object.keys(parsed), ['__proto__', 'constructor']);
   assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
   assert.equal(JSON.stringify(parsed), '{"__proto__":9007199254740993,"constructor":{"prototype":9007199254740993}}');
 });
 
-test('the JSON scan reads a long run of digits once', () => {
+test('the JSON scan reads a long sequence of digits only once', () => {
   // Scanning from each position would take minutes.
   const text = `"${'1'.repeat(3_000_000)}"`;
   assert.equal((parseJson(text) as string).length, 3_000_000);
   assert.throws(() => parseJson('[1234567890123456'), SyntaxError);
 });
 
-test('uses a BigInt only for integers that a double would round', () => {
+test('uses a BigInt only for integers that a double would not represent exactly', () => {
   assert.equal(exactInteger(9007199254740992, '9007199254740993'), 9007199254740993n);
   assert.equal(exactInteger(1e18, '1e18'), 1e18);
   assert.equal(exactInteger(1e21, `1${'0'.repeat(21)}`), 1e21);

@@ -6,7 +6,7 @@ import type { KubeletConfig } from '../../../src/kubelet/config/kubelet-config.t
 import { nodeAnnotations } from '../../../src/kubelet/node/node-status.ts';
 import { startServer } from '../../apiserver/harness.ts';
 
-test('product version is that of package.json and of the lock file', async () => {
+test('product version is the version in package.json and in the lock file', async () => {
   for (const name of ['package.json', 'package-lock.json']) {
     const { version } = JSON.parse(await readFile(new URL(`../../../${name}`, import.meta.url), 'utf8'));
     assert.equal(version, PRODUCT_VERSION, name);

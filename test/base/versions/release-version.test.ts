@@ -32,7 +32,7 @@ test('rejects versions that are not safe as file or object names', () => {
   assert.equal(isReleaseVersion('1.20.3-rc.1'), true);
 });
 
-test('does not count a patch as a minor change', () => {
+test('a patch release is not a minor version change', () => {
   assert.equal(isMinorChange('1.2.3', '1.2.9'), false);
   assert.equal(isMinorChange('1.2.3', '1.3.0'), true);
   assert.equal(isMinorChange('1.2.3', '2.2.3'), true);

@@ -67,7 +67,7 @@ describe('informer', () => {
   const lists = (): number => server.seen.filter(({ url }) => /configmaps(\?(?!.*watch)|$)/.test(url)).length;
   const watches = (): string[] => server.seen.filter(({ url }) => url.includes('watch=true')).map(({ url }) => url);
 
-  it('keeps the reduced copy of listed and watched objects', async () => {
+  it('an informer stores the reduced copy of listed and watched objects', async () => {
     server.put('a', 'x', { v: '1', big: 'text' });
     const informer = await open({
       reduce: (object) => ({ metadata: object.metadata ?? {}, data: { v: (object as ConfigMap).data?.['v'] ?? '' } }),
@@ -173,7 +173,7 @@ describe('informer', () => {
     await eventually('all watch again', () => server.watchers === 8, 1000);
   });
 
-  it('an informer waits for a server that is not started yet', async () => {
+  it('an informer waits for a server that has not started yet', async () => {
     const informer = factory.informer(resources.configMaps);
     note(informer);
     await server.stop();
@@ -226,7 +226,7 @@ describe('informer', () => {
     assert.doesNotMatch(again[0]?.url ?? '', /resourceVersion/);
   });
 
-  it("lists when the server's revision went backwards", async () => {
+  it("lists again when the server's revision is lower than before", async () => {
     server.put('a', 'x', { v: '1' });
     await open();
     await eventually('it watches', () => server.watchers === 1);
@@ -285,7 +285,7 @@ describe('informer', () => {
     assert.equal(lines.filter((line) => /I t list interrupted kind=ConfigMap .*forbidden/.test(line)).length, 2);
   });
 
-  it('an informer finds objects by an index, also after changes', async () => {
+  it('an informer finds objects by an index, also after changes of the indexed field', async () => {
     server.put('a', 'x', { owner: 'one' });
     const informer = factory.informer(resources.configMaps);
     informer.addIndex('owner', (object) => (object.data?.['owner'] ?? '').split(',').filter(Boolean));

@@ -274,7 +274,7 @@ describe('leader election', () => {
     });
   }
 
-  it('measures the lease from the time at which the candidate saw the record change', async () => {
+  it('measures the lease from the time at which the candidate observed a change of the record', async () => {
     const { server, clock, notified, candidate } = setUp();
     const skewed = {
       holderIdentity: 'other',

@@ -44,7 +44,7 @@ describe('write fence', () => {
     assert.throws(() => fence.check(), isRefused);
   });
 
-  it('write fence does not open for the late response of an early renewal', async () => {
+  it('the write fence does not open if the response of an early renewal arrives late', async () => {
     const { clock, fence } = fenceOf();
     const early = fence.now();
     await clock.advance(8_000);
@@ -54,7 +54,7 @@ describe('write fence', () => {
     fence.check();
   });
 
-  it('the write fence closes by the wall clock if the monotonic clock stood still, as in a suspended host', () => {
+  it('the write fence closes by the wall clock if the monotonic clock stops, as on a suspended host', () => {
     let wallMs = 1_000_000;
     const clock = { ...systemClock, nowMs: () => wallMs, monotonicMs: () => 5_000 };
     const fence = new LeaseFence(clock, 'kube-system/test');
@@ -84,7 +84,7 @@ describe('fenced client', () => {
     createApiClient({ server: url, ca: authority.cert, userAgent: 'test', log: silentLog, clock: systemClock });
   const configMap = (name: string) => ({ metadata: { name, namespace: 'n' } });
 
-  it('a fenced client writes while the lease is held, then only reads', async () => {
+  it('a fenced client can write while the lease is held, and then only read', async () => {
     const client = clientOf(server.url);
     const clock = new ManualClock();
     const fence = new LeaseFence(clock, 'kube-system/test');
@@ -107,7 +107,7 @@ describe('fenced client', () => {
     await client.close();
   });
 
-  it('sends no write that waited for its connection until the lease had expired', async () => {
+  it('drops a write whose connection opens only after the lease has expired', async () => {
     // Accepts connections, but delays the handshake until the connection is piped to the server.
     const held: (() => void)[] = [];
     const slow = createTcpServer((socket) => {

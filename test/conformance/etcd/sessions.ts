@@ -37,7 +37,7 @@ export function sessionConformance(subject: () => Subject): void {
     assert.equal((await waiting(name)).count, 0);
   });
 
-  it('grants locks in the order of arrival, skipping waiters whose lease has ended', async () => {
+  it('grants locks in the order of arrival, and skips waiters whose lease has expired', async () => {
     const name = `${subject().fresh()}lock`;
     const leases = [await lease(), await lease(), await lease(), await lease()];
     const [first, second, third, fourth] = leases as [bigint, bigint, bigint, bigint];

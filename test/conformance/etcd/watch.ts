@@ -36,7 +36,7 @@ export function watchConformance(subject: () => Subject): void {
     assert.deepEqual([watch.received.length, watch.status], [before, undefined]);
   };
 
-  it('a watch reports events after its creation, with the revision of the delete', async () => {
+  it('a watch reports events after its creation; a delete event has the revision of the delete', async () => {
     const prefix = subject().fresh();
     const { client } = subject();
     await client.put({ key: `${prefix}a`, value: 'before' });
@@ -103,7 +103,7 @@ export function watchConformance(subject: () => Subject): void {
     watch.cancel();
   });
 
-  it('a watch is rejected with the compaction revision if its start was compacted', async () => {
+  it('a watch from a compacted revision is cancelled with the compaction revision', async () => {
     const key = subject().fresh();
     const { client } = subject();
     const first = revisionOf(await client.put({ key, value: '1' }));

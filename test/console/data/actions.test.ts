@@ -51,7 +51,7 @@ suite('the state of a workload', () => {
 });
 
 suite('actions on a workload', () => {
-  test('actions on a workload scale through the subresource and refuse other numbers', async () => {
+  test('actions on a workload scale through the scale subresource and refuse invalid numbers', async () => {
     const server = new FakeApi();
     server.answer = () => json({});
     const target = { type: DEPLOYMENTS, name: 'web', namespace: 'n' };
@@ -62,7 +62,7 @@ suite('actions on a workload', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test('actions on a workload roll back to the template of a revision without its hash', async () => {
+  test('actions on a workload roll back to the template of a revision, without the template hash label', async () => {
     const set = (revision: string, image: string): ReplicaSet =>
       ({
         metadata: {
@@ -284,7 +284,7 @@ suite('a terminal', () => {
     assert.deepEqual(ends, [['failed', 3]]);
   });
 
-  test('a terminal refuses input that the connection cannot take', () => {
+  test('a terminal refuses input while the connection is congested', () => {
     const socket = new FakeSocket();
     const session = new ExecSession(socket, { onOpen() {}, onOutput() {}, onEnd() {} });
     socket.bufferedAmount = 5 << 20;
@@ -392,7 +392,7 @@ suite('health and other views', () => {
     assert.deepEqual(images, [{ name: 'r/x:1', bytes: 5, nodes: ['a'], missing: ['b'] }]);
   });
 
-  test('missing images name the pod, the image and the node', () => {
+  test('findings about missing images name the pod, the image and the node', () => {
     const withState = (name: string, state: object): Pod => ({
       metadata: { name, namespace: 'n' },
       spec: { nodeName: 'n1', containers: [] },
@@ -405,7 +405,7 @@ suite('health and other views', () => {
     );
   });
 
-  test('routes have URLs and policies are explained in words', () => {
+  test('routes are shown with URLs, and network policies are explained in words', () => {
     assert.equal(routeUrl({ spec: { host: 'a.b', tls: {}, path: '/x' } }), 'https://a.b/x');
     assert.equal(
       policyText({
@@ -450,7 +450,7 @@ suite('health and other views', () => {
     assert.deepEqual(subjects('get', ''), ['Group a']);
   });
 
-  test('values of secrets are text, or a note about binary data', () => {
+  test('values of secrets are shown as text, and binary values as a note', () => {
     assert.equal(decodeSecret(btoa('geheim')), 'geheim');
     assert.match(decodeSecret(btoa('\u00ff\u00fe')), /^binary value/);
   });

@@ -61,19 +61,19 @@ suite('kubectl commands', () => {
 });
 
 suite('text of logs', () => {
-  test('escape sequences are removed from the text of logs, also unterminated sequences', () => {
+  test('complete and unterminated escape sequences are removed from the text of logs', () => {
     assert.equal(sanitizeText('\u001b[31mred\u001b[0m \u001b]0;title\u0007x \u001b]8;;http://a\u001b\\y'), 'red x y');
     assert.equal(sanitizeText('a\u001b[2J\u001b[H\u009b1mb\u001bc'), 'ab');
     assert.equal(sanitizeText('safe\u001bP1$r hidden'), 'safe');
   });
 
-  test('text of logs shows control and direction characters as text', () => {
+  test('control and direction characters are escaped in the text of logs', () => {
     assert.equal(sanitizeText('a\u0008b\rc'), 'a\\x08b\\x0dc');
     assert.equal(sanitizeText('user\u202enimda\u2066x\u200b'), 'user\\u{202e}nimda\\u{2066}x\\u{200b}');
     assert.equal(sanitizeText('tab\tand ümläut 漢字 🙂'), 'tab\tand ümläut 漢字 🙂');
   });
 
-  test('texts of logs are assigned a level', () => {
+  test('each line of a log gets a severity level', () => {
     assert.equal(levelOf('2026 ERROR: broken'), 'error');
     assert.equal(levelOf('{"level":"warn","msg":"x"}'), 'warning');
     assert.equal(levelOf('W0102 03:04:05 file.go:1] slow'), 'warning');
@@ -84,7 +84,7 @@ suite('text of logs', () => {
 suite('lines of a stream', () => {
   const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-  test('lines of a stream join chunks, also within a character', () => {
+  test('lines of a stream are joined from chunks, also if a chunk ends within a character', () => {
     const splitter = new LineSplitter(100, 'cut');
     const [first, second] = [bytes('aü').subarray(0, 2), bytes('aü').subarray(2)];
     assert.deepEqual(splitter.push(first), []);
@@ -102,7 +102,7 @@ suite('lines of a stream', () => {
     assert.match(line, /\[10484760 characters cut\]$/);
   });
 
-  test('lines of a stream fail at the limit if no text may be dropped', () => {
+  test('reading lines of a stream fails at the length limit if no text may be dropped', () => {
     assert.throws(() => new LineSplitter(3, 'fail').push(bytes('abcd')), LineTooLong);
   });
 });

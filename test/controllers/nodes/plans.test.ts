@@ -20,7 +20,7 @@ import { NOW, node, pod, seeded } from '../objects.ts';
 const times = { gracePeriodMs: 40_000, startupGracePeriodMs: 60_000 };
 const lease = (renewTime: string): Lease => ({ spec: { renewTime } });
 
-test('treats a node as reporting while its lease or status changes, by the monotonic clock', () => {
+test('uses the monotonic clock to detect that lease or status of a node stopped changing', () => {
   const subject = node('n', { ready: 'True' });
   let health = observeHealth(undefined, subject, lease('1970-01-01T00:00:00Z'), 0);
   assert.equal(isHeartbeatOverdue(health, times, 40_000), false);

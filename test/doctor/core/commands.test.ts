@@ -12,7 +12,7 @@ const BELOW = {
   kubeconfig: '/r/etc/origin/master/admin.kubeconfig',
 };
 
-test('names the built-in client with the kubeconfig of this host', () => {
+test('printed fixes use the built-in client with the kubeconfig of this host', () => {
   const fix = "kubectl -n a logs 'b c' -c d --previous; kubectl -n a rollout undo deployment/b";
   const client = 'hyperedge kubectl --kubeconfig /etc/origin/master/admin.kubeconfig';
   assert.equal(forHost(fix, INSTALLED), fix.replaceAll('kubectl', client));
@@ -36,7 +36,7 @@ test('printed fixes contain --root once, in commands that accept the flag', () =
     assert.equal(forHost(fix, BELOW), expected.replaceAll(/\bP\b/g, BELOW.program));
 });
 
-test('shows a long fix completely or not at all', () => {
+test('prints a long fix completely or omits the fix', () => {
   const mounts = [`/${'m'.repeat(2000)}`, `/${'m'.repeat(20_000)}`];
   const leftovers = CHECKS.filter(({ id }) => id === 'leftover-mounts');
   const [report] = diagnose(leftovers, gathered({ leftovers: { mounts, namespaces: [] } }), INSTALLED);

@@ -231,7 +231,7 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     await assert.rejects(host.must(['get', '--raw', path.replace('bench', 'other')]), /not found/);
   });
 
-  test('creates a join command whose secret is in no address', async () => {
+  test('creates a join command whose secret appears in no URL', async () => {
     const { page } = tab;
     await open('/hosts?view=join');
     await page.click('button:has-text("Create a join command")');

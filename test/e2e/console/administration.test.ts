@@ -337,7 +337,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     await page.waitForSelector(`${plots} canvas`);
   });
 
-  test('the console keeps the token out of addresses, and causes no fault in the page', () => {
+  test('the console keeps the token out of URLs, and causes no error in the page', () => {
     for (const token of tab.tokens) for (const address of addresses) assert.ok(!address.includes(token), address);
     assert.deepEqual(tab.faults, []);
   });

@@ -25,7 +25,7 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test('pages run forms with Enter, and let the focus leave a terminal', async () => {
+  test('Enter submits forms on pages, and the focus can leave a terminal', async () => {
     const { page } = await openPage(browser, 1_200);
     const focusIsIn = (selector: string): Promise<void> =>
       page.locator(`${selector}:focus, ${selector} :focus`).first().waitFor({ state: 'attached' });

@@ -97,7 +97,7 @@ describe('console', { timeout: 560_000, skip }, () => {
     });
   });
 
-  test('opens a one-time link once, and removes its secret from the address', async () => {
+  test('a one-time link logs in only once, and the secret is removed from the URL', async () => {
     const link = await newLink();
     await withTab(async ({ page }) => {
       await page.goto(link);

@@ -270,7 +270,7 @@ export function volumeTests(lab: () => PodLab): void {
 }
 
 export function environmentTests(lab: () => PodLab): void {
-  test('provides the environment: sources, references, fields, resources and services', LIMIT, async () => {
+  test('sets environment variables from values, references, fields, resources and services', LIMIT, async () => {
     await lab().apply(
       configMap('env-map', { FROM_MAP: 'map', SHARED: 'map' }),
       secret('env-secret', { FROM_SECRET: 'secret', SHARED: 'secret' }),

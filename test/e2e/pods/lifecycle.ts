@@ -155,7 +155,7 @@ export function hookTests(lab: () => PodLab): void {
     assert.match(await read(join(directory, 'http')), /^GET \/bye HTTP\/1.1\r\n[\s\S]*kube-lifecycle\//i);
   });
 
-  test('ends a container whose postStart hook fails, and only reports a failing preStop hook', LIMIT, async () => {
+  test('ends a container whose postStart hook fails, and only reports a failed preStop hook', LIMIT, async () => {
     await lab().apply(
       pod('hook-fails', {
         restartPolicy: 'Never',

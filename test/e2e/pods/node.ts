@@ -143,7 +143,7 @@ export function statusTests(lab: () => PodLab): void {
     await lab().remove('resized', 'resized-restarts');
   });
 
-  test('reports CPU and memory of a pod in the summary', LIMIT, async () => {
+  test('reports CPU and memory of a pod in the stats summary', LIMIT, async () => {
     const busy = shell(
       "tail -c 20000000 /dev/zero > /dev/shm/held; timeout 4 sh -c 'while :; do :; done'; exec sleep 1000",
       {

@@ -81,7 +81,7 @@ test('a gossip member ignores a replayed accusation', () => {
   assert.equal(bench.gossip.self.incarnation, before);
 });
 
-test('ignores an accusation at the incarnation ceiling, which could not be refuted', () => {
+test('ignores an accusation at the maximum incarnation, which a member could not refute', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   for (const incarnation of [0xffff_ffff, MAX_INCARNATION]) {
@@ -211,7 +211,7 @@ test('sends the first broadcast after a quiet period at once, and batches the fo
   assert.ok(bench.gossip.nextTickMs() > bench.now);
 });
 
-test('an ack over a stream or through another member ends a gossip probe', () => {
+test('an ack over a stream or an indirect ack ends a gossip probe', () => {
   for (const path of ['stream', 'relay'] as const) {
     const bench = new Bench();
     bench.hear(2, alive('b', 2));
@@ -285,7 +285,7 @@ test('a gossip member that was paused suspects no other member for the duration 
   assert.deepEqual(again.events, [], 'one sleep is noticed once');
 });
 
-test('a gossip member broadcasts changed metadata with a higher incarnation and ignores a repeated value', () => {
+test('a gossip member broadcasts changed metadata with a higher incarnation and ignores an unchanged value', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
   const meta = Uint8Array.of(1, 2, 3);

@@ -72,7 +72,7 @@ test('scales retransmissions with the logarithm of the ring size', () => {
   );
 });
 
-test('applies the newer join or leave intent, forwards each intent once, and refutes a forged leave of this member', () => {
+test('applies the newest join or leave intent, forwards each intent once, and refutes a forged leave of the local member', () => {
   const intents = new SerfIntents('me', 100);
   const ours = intents.join();
   assert.deepEqual(intents.receive({ kind: 'leave', ltime: 10, node: 'b', prune: false }), {

@@ -61,7 +61,7 @@ test('decodes gossip messages with every combination of encryption, compression 
     }
 });
 
-test('writes text and bytes for the old codec: raw, without str 8 or bin', () => {
+test('writes strings and bytes in the old msgpack format, without str 8 or bin', () => {
   const bytes = encodeMsgpack({ a: 'x'.repeat(100), b: new Uint8Array(3), c: 300, d: true });
   assert.equal(bytes[0], 0x84);
   assert.equal(bytes[3], 0xda);
@@ -90,7 +90,7 @@ test('the msgpack encoder, the msgpack library and the scanner agree on random v
   }
 });
 
-test('drops a truncated, flipped or random datagram and never throws', () => {
+test('drops a truncated, corrupted or random datagram and never throws', () => {
   const random = seeded(5);
   for (const sealing of sealings) {
     const packet = sealPacket(messages.map(encodeMessage), 5, sealing);
@@ -242,7 +242,7 @@ test('encoding and decoding preserves serf messages, and limits tags', () => {
   assert.equal(serfCodec.decodeTags(Uint8Array.of(255, 0xc1)), undefined);
 });
 
-test('the largest facts of a host fit into a message', () => {
+test('host facts of maximum size fit into a message', () => {
   const address = '[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535';
   const tags = tagsOf({
     roles: ['master', 'etcd', 'node'],

@@ -24,7 +24,7 @@ const question: SerfQuery = {
   payload: new Uint8Array(),
 };
 
-test('preserves a query with filters and flags through encoding', () => {
+test('encoding preserves filters and flags of a query', () => {
   for (const each of [
     question,
     { ...question, nodes: ['a', 'ü'], ack: false, noBroadcast: true },

@@ -57,7 +57,7 @@ test('joins former addresses of hosts only while the ring has no other members',
   assert.deepEqual(await names(lonely), ['d']);
 });
 
-test('rejoins after leaving, as another process with learned peers', async () => {
+test('a restarted process with learned peers rejoins after it left', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
   const second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });

@@ -129,7 +129,10 @@ for (const [label, key] of [
     }
   });
 
-test("a stock serf agent detects this member's failure and return", { skip: missing, timeout: 60_000 }, async () => {
+test('a stock serf agent detects the failure and the return of a built-in member', {
+  skip: missing,
+  timeout: 60_000,
+}, async () => {
   // Two members only, because with more the agent waits for confirmations.
   const a = ringMember('a');
   let agent: Agent | undefined;

@@ -44,7 +44,7 @@ test('reports a firing alert as a condition and an event of the Node, and then i
   ]);
 });
 
-test('a host scrapes the components that its roles have, and its own metrics', async () => {
+test('a host scrapes the components of its roles and its own metrics', async () => {
   const settings = await loadSettings({ root: '/nonexistent-root' });
   const jobs = (more: Partial<Settings>) => alertTargets({ ...settings, ...more }, () => '').map(({ job }) => job);
   assert.deepEqual(jobs({}), ['hyperedge-host', 'hyperedge-api', 'hyperedge-etcd', 'hyperedge-router']);

@@ -65,7 +65,7 @@ test('checks every private file of a host and ignores public files', () =>
     await check();
   }));
 
-test("checks directories of private files: the store's for access, configuration for replacement", () =>
+test('checks that other users cannot read store directories or replace configuration files', () =>
   inRoot(async (root) => {
     const paths = pathsBelow(root);
     for (const directory of [paths.etcdData, paths.snapshots]) {

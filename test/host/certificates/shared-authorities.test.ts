@@ -127,7 +127,7 @@ const contents = async ({ root }: Settings): Promise<Record<string, string>> => 
   );
 };
 
-test('a master publishes no authorities while a file is unreadable or half of a key pair is missing', async () => {
+test('a master publishes no CAs while a file is unreadable or half of a key pair is missing', async () => {
   const whole = await wholeMaster('publisher');
   const { ca, frontProxyCa, serviceAccountsPrivateKey } = masterFiles(whole.root);
   const secrets = await sealingSecrets(whole);
@@ -152,7 +152,7 @@ test('a master publishes no authorities while a file is unreadable or half of a 
   await assert.rejects(sealingSecrets(unreadable), { code: 'unreadable' });
 });
 
-test('a rotation of shared authorities does not remove a key without a replacement', async () => {
+test('a rotation of shared CAs does not remove a key without a replacement', async () => {
   const whole = await wholeMaster('complete');
   const before = await contents(whole);
   const secrets = await sealingSecrets(whole);
@@ -185,7 +185,7 @@ test('a rotation of shared authorities does not remove a key without a replaceme
   assert.deepEqual(await contents(whole), rest);
 });
 
-test('a rotation phase of shared authorities is repeated after a crash at any of its steps', {
+test('a rotation phase of shared CAs is repeated after a crash at any of its steps', {
   timeout: 300_000,
 }, async () => {
   const publisher = await wholeMaster('rotating');

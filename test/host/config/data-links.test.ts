@@ -27,7 +27,7 @@ test('resolves links in the directories of mounts, even before the directories e
   assert.equal(paths.etcdData, join(root, 'var/lib/origin/openshift.local.etcd'));
 });
 
-test('resolves relative links, chains of links and a loop', async () => {
+test('resolves relative links and chains of links, and detects a loop', async () => {
   await mkdir(join(disk, 'data'));
   await symlink('data', join(disk, 'second'));
   await symlink(join(disk, 'second'), join(root, 'first'));

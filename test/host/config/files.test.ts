@@ -94,7 +94,7 @@ test('the error of a missing configuration file names the program that writes it
   );
 });
 
-test('reads OPTIONS before DEBUG_LOGLEVEL from master.env and reports errors with the line', () => {
+test('OPTIONS in master.env takes precedence over DEBUG_LOGLEVEL, and errors name the line', () => {
   const level = (text: string): number | undefined => parseMasterLogLevel(text, 'master.env');
   assert.equal(level('OPTIONS=--loglevel=4\nDEBUG_LOGLEVEL=8\n'), 4);
   assert.equal(level('# x\n\nexport DEBUG_LOGLEVEL="8"\n'), 8);

@@ -51,7 +51,7 @@ test('invalid proxy settings are rejected with field and fix', async () => {
   await assert.rejects(outboundOf(trusting, {}), /proxy.trustedCA: .*empty.pem has no certificate/);
 });
 
-test('the API server of the host reads the settings from a private file, which is deleted with the settings', async () => {
+test('the API server reads the proxy settings from a private file, which is deleted with the settings', async () => {
   const { certPem } = await createAuthority('private', lifetimeFrom(Date.now(), 1));
   const file = join(root, 'ca.pem');
   await writeFile(file, certPem);

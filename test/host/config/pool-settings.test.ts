@@ -26,7 +26,7 @@ async function withRoot(
   }
 }
 
-test('replaces arguments of node-config.yaml by files of the pool', async () => {
+test('files of the pool replace arguments of node-config.yaml', async () => {
   const config = {
     kind: 'KubeletConfiguration',
     maxPods: 100,
@@ -62,7 +62,7 @@ test('keeps the arguments of the host if the pool has no files, or if kubelet.co
   );
 });
 
-test('an invalid file prevents a restart of the kubelet, but not the start of the host', async () => {
+test('an invalid file of the pool prevents a restart of the kubelet, but not the start of the host', async () => {
   const files = { 'etc/kubernetes/kubelet.conf': '{"kind":"KubeletConfiguration","staticPodPath":"/tmp"}' };
   await withRoot(files, async (root) => {
     await assert.rejects(

@@ -65,7 +65,7 @@ const writeNewer = async (): Promise<void> => {
   await writeFile(manifest, newer);
 };
 
-test('starts the API server with the executable and flags of the former release after a rollback', async () => {
+test('starts the API server with the executable and flags of the previous release after a rollback', async () => {
   await writeStaticPods(settings, undefined, PORTS);
   await start(filesOf());
   await writeNewer();
@@ -81,7 +81,7 @@ test('starts the API server with the executable and flags of the former release 
   }
 });
 
-test('keeps edits of a manifest over an update, and sets the executable of the new release', async () => {
+test('an update keeps edits of a manifest, and sets the executable of the new release', async () => {
   await writeStaticPods(settings, undefined, PORTS);
   const text = await readFile(manifest, 'utf8');
   const edited = withExecutable(text.replace(/cpu: \d+m/, 'cpu: 75m'), ['/usr/local/bin/hyperedge-0.0.1']);

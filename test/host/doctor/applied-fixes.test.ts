@@ -117,7 +117,7 @@ for (const [what, file, firmware, text] of COMMAND_LINES)
     }));
 
 for (const offsetMs of [-3_600_000, 5_000, 90_000])
-  test(`clock-skew: the printed command sets a clock with an offset of ${offsetMs} ms to that of its peers`, async () => {
+  test(`clock-skew: the printed command sets a clock that is ${offsetMs} ms off to the time of its peers`, async () => {
     const ring = HEALTHY.ring.map((each) => (each.self ? { ...each, clockOffsetMs: offsetMs } : each));
     const checks = CHECKS.filter(({ id }) => id === 'clock-skew');
     const [found] = diagnose(checks, gathered({ ring }));

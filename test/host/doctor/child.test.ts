@@ -47,7 +47,7 @@ suite('host checks in a child process', () => {
     await assert.rejects(hostDoctorOf(['/no/such/program'], '/').report(running), /ENOENT/);
   });
 
-  test('an abort of the checks kills the child process and its children', { timeout: 30_000 }, async (context) => {
+  test('an abort of host checks kills the child process and its children', { timeout: 30_000 }, async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'doctor-child-'));
     context.after(() => rm(directory, { recursive: true }));
     const file = join(directory, 'pid');

@@ -39,7 +39,7 @@ test('a fact that cannot be gathered does not stop an installation', () => {
   judge(summarize(checks, { host: 'pi-1', version: '1', time: 't' }), [], () => {});
 });
 
-test('an unknown check to ignore is rejected', async () => {
+test('rejects an unknown name of a check to ignore', async () => {
   await assert.rejects(
     preflight({ root: '/', ignore: ['no-such-check'], note: () => {} }),
     /no check is called no-such-check/,

@@ -62,7 +62,7 @@ async function withPrograms(programs: Record<string, string>, body: (path: strin
 
 const prints = (text: string): string => `cat <<'END'\n${text}\nEND`;
 
-test('reads SMART status also beside a disk without SMART; reads memory modules and USB devices', async () => {
+test('reads SMART status, memory modules and USB devices, also with a disk without SMART', async () => {
   const smartctl = `for device in "$@"; do :; done
 case "$device" in
 /dev/sda) ${prints(SMART('/dev/sda', true))}
@@ -124,7 +124,7 @@ test('reports the other facts of the hardware without smartctl, dmidecode and ls
   );
 });
 
-test('programs that the hardware thread runs do not inherit NODE_OPTIONS', async () => {
+test('programs that read hardware facts do not inherit NODE_OPTIONS', async () => {
   const before = process.env['NODE_OPTIONS'];
   process.env['NODE_OPTIONS'] = '--no-warnings';
   try {
@@ -138,7 +138,7 @@ test('programs that the hardware thread runs do not inherit NODE_OPTIONS', async
   }
 });
 
-test('reads kernel features from /proc, /sys and the published configuration', async () => {
+test('reads kernel features from /proc, /sys and the kernel configuration', async () => {
   const root = await mkdtemp(join(tmpdir(), 'kernel-'));
   try {
     const files: Record<string, string> = {

@@ -75,7 +75,7 @@ test('keeps comments and other fields of an existing file', async () => {
   assert.match(text, /name: edge-1/);
 });
 
-test('names the flag of an invalid value without repeating a token', async () => {
+test('the error of an invalid flag value names the flag without the token', async () => {
   const refused = (flags: object, message: string) =>
     assert.rejects(bootstrapText(path, { ...NONE, ...flags }), { code: 'bad-flag', message });
   await refused({ roles: ['boss'] }, '--roles: must be one of master, etcd, node, not "boss"');
@@ -94,7 +94,7 @@ test('names the flag of an invalid value without repeating a token', async () =>
   );
 });
 
-test('reports errors in a --config file under its own name', async () => {
+test('errors in a --config file name this file', async () => {
   const config = join(root, 'mine.yaml');
   await writeFile(config, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nrole: [node]\n');
   await assert.rejects(bootstrapText(path, { ...NONE, config }), { message: /mine\.yaml:3: role: unknown field/ });

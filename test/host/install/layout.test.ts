@@ -36,7 +36,7 @@ test('installs files and links, keeps other software, and changes nothing in a s
   assert.deepEqual((await placeFiles(root, source)).changed, []);
 });
 
-test('replaces the installed executable by a new inode', async () => {
+test('an update replaces the installed executable by a new inode', async () => {
   const before = (await lstat(at('usr/local/bin/hyperedge'))).ino;
   await writeFile(source, 'other');
   assert.deepEqual((await placeFiles(root, source)).changed, [at('usr/local/bin/hyperedge')]);

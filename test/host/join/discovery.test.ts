@@ -82,7 +82,7 @@ test('rejects a CA with another hash, even if the token signs it', async () => {
   });
 });
 
-test('names servers that are not a cluster or do not answer', async () => {
+test('reports servers that do not answer or are not a cluster', async () => {
   await assert.rejects(discover(await serve(403, '{}'), token, hash), {
     code: 'not-a-cluster',
     message: /^join\.server: .* is not an API server that can be joined: status 403/,
@@ -96,7 +96,7 @@ test('names servers that are not a cluster or do not answer', async () => {
   });
 });
 
-test('an offering host trusts only the pinned certificate of a bundle', async () => {
+test('a host that offers itself trusts only the pinned certificate of a bundle', async () => {
   const bundle = `${other.certPem}\n${authority.certPem}`;
   const { caPem } = await discoverPinned(await answer(kubeconfig(bundle)), hash);
   assert.equal(caPem.trim(), authority.certPem.trim());
@@ -109,7 +109,7 @@ test('an offering host trusts only the pinned certificate of a bundle', async ()
   await assert.rejects(discoverPinned(await answer('[]'), hash), { code: 'bad-ca-hash' });
 });
 
-test('rejects a bundle that is slow to parse immediately, signed or pinned', async () => {
+test('rejects a bundle with expensive parsing immediately, signed or pinned', async () => {
   const bomb = '-----BEGIN CERTIFICATE-----'.repeat(25_000);
   const content = kubeconfig(bomb);
   const url = await answer(content, { 'jws-kubeconfig-abcdef': await sign(content, token.stored) });

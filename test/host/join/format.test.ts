@@ -11,7 +11,7 @@ const KEYS = {
   storeToken: undefined,
 };
 
-test('a node token is a bootstrap token; a master token contains a secret that the cluster never receives', () => {
+test('a node token is a bootstrap token; a master token also contains a secret that the cluster never receives', () => {
   const node = newToken(false, randomBytes);
   assert.match(node.text, /^[a-z0-9]{6}\.[a-z0-9]{16}$/);
   assert.equal(node.bearer, node.text);
@@ -42,7 +42,7 @@ test('decrypts keys only with the complete token', () => {
   assert.throws(() => unseal(changed, token), { message: /does not decrypt the keys/ });
 });
 
-test('stores roles as groups of the token; a bootstrap file may use fewer, but not more', () => {
+test('stores roles as groups of the token; a bootstrap file may request fewer roles, but not more', () => {
   assert.deepEqual(rolesOf(groupsOf(['master', 'etcd', 'node'])), ['master', 'etcd', 'node']);
   assert.deepEqual(rolesOf(['system:bootstrappers', 'system:bootstrappers:kubeadm:default-node-token']), ['node']);
   assert.deepEqual(parseRoles('node,master', '--roles'), ['master', 'node']);
@@ -56,7 +56,7 @@ test('stores roles as groups of the token; a bootstrap file may use fewer, but n
   });
 });
 
-test("rejects a clock that is years off with the server's time and the command", () => {
+test("rejects a clock that is years off, and reports the server's time and the command to set the clock", () => {
   const server = Date.UTC(2026, 5, 1, 12, 30, 0);
   checkClock('https://a:8443', server, server + 1_800_000);
   checkClock('https://a:8443', undefined, 0);

@@ -94,14 +94,14 @@ test('rejects a kubeconfig that is larger than 16 MiB, without reading it comple
   assert.match(stderr, /\/dev\/zero": is larger than 16 MiB/);
 });
 
-test('reports a server that cannot be reached as kubectl does', async () => {
+test('reports an unreachable server as kubectl does', async () => {
   assert.match(
     await error(BASE),
     /^The connection to the server 127\.0\.0\.1:1 was refused - did you specify the right host or port\?$/m,
   );
 });
 
-test('acts as the user that the kubeconfig names', async () => {
+test('acts as the impersonated user of the kubeconfig', async () => {
   const path = join(directory, 'as');
   await writeFile(path, JSON.stringify(user({ token: 't', as: 'jane', 'as-groups': ['ops'] })));
   const system = nodeSystem({ variable: path, hostFile: '/nonexistent' });

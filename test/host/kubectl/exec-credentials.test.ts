@@ -78,7 +78,7 @@ async function call(exec: object, args: readonly string[] = [], cluster: object 
   return runClient(['--kubeconfig', file, 'get', '--raw', '/version', ...args]);
 }
 
-test('sends the token of the plug-in, with arguments, environment and the information about the call', async () => {
+test('sends the token of an exec plug-in, which receives arguments, environment and cluster information', async () => {
   const command = await plugin(
     'echo',
     `printf '%s\\n' "$1 $2 $GREETING" "$KUBERNETES_EXEC_INFO" > ${directory}/seen\n${printed({ token: 'first' })}`,
@@ -95,7 +95,7 @@ test('sends the token of the plug-in, with arguments, environment and the inform
   assert.deepEqual(JSON.parse(info), { ...CREDENTIAL, spec: { cluster, interactive: false } });
 });
 
-test('runs no plug-in if a token is given', async () => {
+test('runs no exec plug-in if a token is given', async () => {
   const command = await plugin('unused', printed({ token: 'plugin' }));
   assert.equal((await call({ command }, ['--token', 'given'])).code, 0);
   assert.deepEqual(authorizations, ['Bearer given']);
@@ -177,7 +177,7 @@ test('validates the fields of the kubeconfig with the messages of client-go', ()
   assert.throws(() => parseKubeconfig(document({ command: 'a' })), /users\[u\]\.exec is not supported/);
 });
 
-test('keeps the credentials until they expire or are refused', async () => {
+test('caches exec credentials until they expire or are refused', async () => {
   let now = Date.parse('2026-01-01T00:00:00Z');
   const status = { token: 'kept', expirationTimestamp: '2026-01-01T01:00:00Z' };
   await plugin('expiring', printed(status));

@@ -32,7 +32,7 @@ test('parses the YAML that this product and kubectl write', () => {
     assert.deepEqual(simpleYaml(text)?.value, parse(text));
 });
 
-test('leaves all other YAML to the complete parser', () => {
+test('passes all other YAML to the complete parser', () => {
   const texts = [
     '',
     'a: 1',

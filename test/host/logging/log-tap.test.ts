@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
 import { createLogTap } from '../../../src/host/logging/log-tap.ts';
 
-test('lines of the host process are copied with their time and severity, up to a limit', () => {
+test('log lines of the host process are copied with time and severity, up to a limit', () => {
   const written: string[] = [];
   const tap = createLogTap(() => 0);
   const sink = tap.sink({ write: (line) => void written.push(line) });

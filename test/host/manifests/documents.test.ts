@@ -41,7 +41,7 @@ test('the error of a manifest names the invalid document', async () => {
   for (const [text, message] of cases) await assert.rejects(read(text), { message }, text);
 });
 
-test('generates different parent names for similar file names', () => {
+test('generates different ApplySet names for similar file names', () => {
   const hash = (text: string): string => Buffer.from(text).toString('hex').slice(-12);
   assert.match(parentName('apps/Web Front.yaml', hash), /^manifest-apps-web-front-[0-9a-f]{8}$/);
   assert.notEqual(parentName('a-b.yaml', hash), parentName('a/b.yml', hash));

@@ -39,7 +39,7 @@ it('generates a file that HAProxy accepts', async (t) => {
   await run('haproxy', ['-c', '-f', file]);
 });
 
-it('generates a keepalived configuration with the shared address of the bootstrap file or of the flags', async () => {
+it('generates a keepalived configuration with the shared address of the bootstrap file or the flags', async () => {
   const text = await keepalivedConfig({ root, address: undefined, link: undefined });
   assert.match(text, /interface eth0\n/);
   assert.match(text, /virtual_ipaddress \{\n\s+10\.0\.0\.100\/32\n/);

@@ -11,7 +11,7 @@ const row = (local: string, state: string, inode: number): string =>
   `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100`;
 const HEAD = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
 
-test('reads servers on all and on single addresses; ignores loopback, clients and this process', async () => {
+test('lists servers on all addresses and on single addresses; ignores loopback, clients and this process', async () => {
   const proc = await mkdtemp(join(tmpdir(), 'he-proc-'));
   try {
     await mkdir(join(proc, 'self/net'), { recursive: true });

@@ -45,7 +45,7 @@ test('applies the initial CIDR only when no CIDR is saved', async () => {
   }
 });
 
-test('waits for the Node when the saved CIDR cannot be read', async () => {
+test('waits for the Node if the saved CIDR cannot be read', async () => {
   const { directory, applied, follower, seen } = await follow((file) => mkdir(file).then(() => {}));
   try {
     assert.deepEqual(applied, []);

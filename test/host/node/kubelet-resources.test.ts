@@ -4,7 +4,7 @@ import { kubeletResources } from '../../../src/host/node/kubelet-resources.ts';
 
 const of = (given: object) => kubeletResources('node-config.yaml', given, '/seccomp');
 
-test('reads arguments about resources as the flags of the same names', () => {
+test('parses kubelet arguments about resources like the flags of the same names', () => {
   const found = of({
     'cpu-manager-policy': ['static'],
     'reserved-cpus': ['0-1'],

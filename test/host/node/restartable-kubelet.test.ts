@@ -49,7 +49,7 @@ test('retries until a kubelet runs, also when the configuration is invalid durin
   }
 });
 
-test('keeps the running kubelet when the configuration is invalid', async () => {
+test('keeps the running kubelet when the new configuration is invalid', async () => {
   const actions: string[] = [];
   let isFirst = true;
   const kubelet = await restartableKubelet(async () => {

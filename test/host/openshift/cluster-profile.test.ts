@@ -75,7 +75,7 @@ describe('the profile of a joined worker', () => {
     closing = [];
   };
 
-  it('the profile of a joined worker is taken from the join response, stored, and overridden by the bootstrap file', async () => {
+  it('the profile of a joined worker comes from the join response, is stored, and can be overridden in the bootstrap file', async () => {
     await joinedWith({ ...SETTINGS, openshiftProfile: 'okd' });
     assert.equal((await loadSettings({ root })).openshift.profile, 'okd');
     await bootstrap('openshift: {domain: apps.lab.example}\n');

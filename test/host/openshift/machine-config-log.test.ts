@@ -7,7 +7,7 @@ import { createLog } from '../../../src/base/log.ts';
 import { withLogFile } from '../../../src/host/openshift/machine-config-log.ts';
 import { eventually } from '../../e2e/harness.ts';
 
-test('writes lines to the log and, with readable quotes, to a file that is truncated when it is large', async () => {
+test('writes lines to the log, and with readable quotes to a file that is truncated at a size limit', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mc-log-'));
   try {
     const lines: string[] = [];

@@ -66,7 +66,7 @@ test('accepts a kubelet whose certificate the CA of kubelets has issued', async 
   await probe(withAuthority(authority));
 });
 
-test('does not accept a kubelet with a certificate of another authority', async () => {
+test('rejects a kubelet with a certificate of another CA', async () => {
   const other = await createAuthority('other', lifetimeFrom(Date.now(), 1));
   await assert.rejects(probe(withAuthority(other.certPem)), /healthz: .*(VERIFY|unable|certificate)/i);
 });

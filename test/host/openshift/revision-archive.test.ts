@@ -87,7 +87,7 @@ test('a revision includes a configuration file that is not valid YAML', async ()
   assert.equal(files.get('master/admission.yaml'), before.get('master/admission.yaml'));
 });
 
-test('applies settings of the operator to flags and log level', async () => {
+test('applies flags and log level from operator settings', async () => {
   const overlay = {
     logLevel: 'Debug',
     unsupportedConfigOverrides: { apiServerArguments: { 'event-ttl': ['2h'] } },

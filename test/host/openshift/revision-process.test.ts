@@ -19,7 +19,7 @@ const container = (id: string, attempt: number, createdAtMs: number, state: 'run
     },
   }) as unknown as ContainerStatus;
 
-test('finds the container of a trial even if the clock was set back after the trial began', async () => {
+test('finds the container of a trial revision even if the clock was set back after the trial began', async () => {
   const server = createServer();
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);

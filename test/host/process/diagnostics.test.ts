@@ -40,7 +40,7 @@ test('a process reports heap, event loop and resources on a private socket, with
   }
 });
 
-test('a process that does not answer is reported within the limit', async () => {
+test('reports a process that does not answer within the limit', async () => {
   await assert.rejects(requestDump('/nonexistent/api.sock', AbortSignal.timeout(1000)), /ENOENT/);
 });
 

@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => rm(base, { recursive: true }));
 
-test('unpacks executable programs for their directory without changing their size', async () => {
+test('unpacks executable programs into their directory without changing their size', async () => {
   const bin = await openHelpers(carried, base);
   assert.equal(bin, join(base, 'helpers-abc/bin'));
   const tool = join(base, 'helpers-abc/bin/tool');

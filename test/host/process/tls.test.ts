@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { connect, createServer } from 'node:tls';
 import { excludeSlowKeyExchanges } from '../../../src/host/process/tls.ts';
 
-test('uses no finite-field Diffie-Hellman, whose group a server chooses', async () => {
+test('offers no finite-field Diffie-Hellman, because the server would choose the group', async () => {
   const args =
     'req -x509 -newkey rsa:2048 -nodes -subj /CN=x -days 2 -addext subjectAltName=IP:127.0.0.1 -keyout - -out -';
   const pem = execFileSync('openssl', args.split(' '), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });

@@ -69,7 +69,7 @@ test('refuses to restart unknown components, and any component on a worker or du
   await assert.rejects(worker.start('api'), failsWith('absent', /choose a master/));
 });
 
-test('recognizes an update of the host that has begun and is not confirmed', () => {
+test('an update of the host that has begun and is not confirmed counts as in progress', () => {
   const record = { id: '3', from: '1.0.0', to: '2.0.0', message: '', timeoutMs: 1 };
   const refused = (phase: string): boolean => updateInProgress(JSON.stringify({ ...record, phase })) !== undefined;
   assert.deepEqual(['trying', 'rollingBack', 'done', 'failed', 'other'].map(refused), [

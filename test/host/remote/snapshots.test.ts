@@ -67,7 +67,7 @@ test('reads only snapshots that are listed, and no file outside of the directory
   opened.close();
 });
 
-test('closes a snapshot that cannot be inspected, and serves the next download', async () => {
+test('closes a snapshot file that cannot be inspected, and serves the next download', async () => {
   const refused = () => assert.rejects(snapshots.open(NAME), failsWith('not-found'));
   assert.equal(await openAfterFailingStat(join(directory, NAME), refused), 0);
   const next = await snapshots.open(NAME);

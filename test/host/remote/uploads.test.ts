@@ -57,7 +57,7 @@ test('imports a private copy of the uploaded body and removes the copy', async (
   await isEmpty();
 });
 
-test('reports the reason of a failed import without the name of the file', async () => {
+test('the error of a failed import omits the path of the temporary file', async () => {
   importFile = async (_kind, file) => {
     throw new Error(`${file}: it holds nothing for linux/amd64`);
   };

@@ -54,7 +54,7 @@ test('writes all files of OKD at the first start, and no file at the second star
     assert.ok(server.checkHost('kubernetes.default.svc.cluster.local'));
   }));
 
-test('writes OKD’s pods: names, containers, labels, host network, probes, and read-only mounts except for data', () =>
+test('writes OKD’s static pods with names, containers, labels, host network, probes and read-only mounts except for data', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const pod = async (file: string): Promise<Pod> =>
@@ -89,7 +89,7 @@ test('writes OKD’s pods: names, containers, labels, host network, probes, and 
     }
   }));
 
-test('declares the ports in the files that the components read, edited or not', () =>
+test('static pods declare the ports in the configuration of their components, edited or not', () =>
   withRoot(async (root) => {
     const written = settings(root, 'ports: {api: 9443, etcd: 12379}\ngossip: {port: 17946}\n');
     await installHost(written, options);
@@ -134,7 +134,7 @@ test('declares the ports in the files that the components read, edited or not', 
     assert.deepEqual(allPorts(await ownPorts(nodeOnly, silentLog)), [tcp(11_250), tcp(7_443), ...router]);
   }));
 
-test('uses a front-proxy client certificate that extension API servers accept by issuer and name', () =>
+test('uses a front-proxy client certificate whose issuer and name extension API servers accept', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     const file = join(root, 'etc/origin/master/master-config.yaml');
@@ -166,7 +166,7 @@ test('creates an encryption key once and configures the API server if the bootst
     source.stop();
   }));
 
-test('writes no etcd pod without the role etcd, and removes the manifest of a removed role', () =>
+test('writes an etcd pod only with the role etcd, and removes the manifest of a removed role', () =>
   withRoot(async (root) => {
     await installHost(settings(root), options);
     await installHost(settings(root, 'storage: {endpoints: ["https://10.0.0.9:2379"]}\n'), options);

@@ -117,7 +117,7 @@ describe('a store on a failing disk', () => {
   });
   after(() => rm(directory, { recursive: true, force: true }));
 
-  it('exits, and has all acknowledged data after the disk recovers', async (t) => {
+  it('exits on a disk error, and has all acknowledged data after the disk recovers', async (t) => {
     if (skip !== undefined) {
       t.skip(skip);
       return;

@@ -150,7 +150,7 @@ test('starts with the arguments of controller-runtime’s envtest', async () => 
   await stop(again);
 });
 
-test('starts with variables only, as in a systemd unit, also as hyperedge etcd', async () => {
+test('starts with environment variables only, as in a systemd unit, also as hyperedge etcd', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const env = {
@@ -390,7 +390,7 @@ test('serves the same port with and without TLS, and the JSON gateway over HTTP/
   await stop(etcd);
 });
 
-test('etcd generates its own certificates once', async () => {
+test('etcd generates its automatic TLS certificates once', async () => {
   const [port] = await freePorts(1);
   const url = `https://127.0.0.1:${port}`;
   const data = join(directory, 'auto');
@@ -443,7 +443,7 @@ test('etcd reports unsupported arguments in one line', async () => {
   await refused([fresh, '--auth-token=frob'], /^etcd: .*auth-token/);
 });
 
-test('ignores the initial cluster once the data directory exists; writes a log file with the given level', async () => {
+test('ignores the initial cluster if the data directory exists, and writes a log file with the configured level', async () => {
   const [port] = await freePorts(1);
   const url = `http://127.0.0.1:${port}`;
   const file = join(directory, 'etcd.log');
@@ -471,7 +471,7 @@ test('ignores the initial cluster once the data directory exists; writes a log f
   assert.match(withoutLag(await readFile(file, 'utf8')), /^\S+ W etcd --wal-dir has no meaning here: [^\n]+\n$/);
 });
 
-test('three members with etcd’s flags and TLS between peers reject foreign clients', async () => {
+test('three members with etcd’s flags and peer TLS reject foreign clients', async () => {
   const ports = await freePorts(6);
   const names = ['a', 'b', 'c'];
   const peers = ports.slice(3).map((port) => `https://127.0.0.1:${port}`);

@@ -35,7 +35,7 @@ function section(collect: Section['collect'], limits: Partial<Section> = {}): Se
   return { id: 'test', title: 'Test', timeoutMs: 60_000, maxBytes: 1 << 20, ...limits, collect };
 }
 
-test('keeps the newest lines of a long log and reports how much is missing', async () => {
+test('keeps the newest lines of a long log and reports the omitted amount', async () => {
   const { place, spool } = await spoolFor();
   const lines = Array.from({ length: 20_000 }, (_, number) => `line ${number}\n`);
   const [report] = await collectSections(
@@ -102,7 +102,7 @@ test('a section that fails or hangs leaves a file with the reason and does not s
   assert.equal(await readFile(join(place, 'good.txt'), 'utf8'), 'good\n');
 });
 
-test('an interruption ends a section that hangs', async () => {
+test('an interrupt cancels a section that hangs', async () => {
   const { spool } = await spoolFor();
   const stop = new AbortController();
   setTimeout(() => stop.abort(new Error('interrupted')), 100);
@@ -172,7 +172,7 @@ test('reports programs that are missing, fail or exceed the time limit', async (
   assert.ok(!(await readFile(join(place, 'env.txt'), 'utf8')).includes('NODE_'));
 });
 
-test('the archive stays within its limit: files at the end are cut or left out, with a note in the index', async () => {
+test('the archive respects its size limit: the last files are truncated or omitted, with a note in the index', async () => {
   const { place, spool } = await spoolFor();
   // Text that does not compress.
   const noise = (bytes: number): string =>

@@ -53,7 +53,7 @@ test('merges list elements by their key and keeps the order of the live object',
   });
 });
 
-test('removes list elements that only the former manifest had', () => {
+test('removes list elements that are only in the previous manifest', () => {
   const live = { containers: [{ name: 'a' }, { name: 'b' }, { name: 'c' }], finalizers: ['x', 'y'] };
   const former = { containers: [{ name: 'a' }, { name: 'b' }], finalizers: ['x'] };
   assert.deepEqual(apply(former, { containers: [{ name: 'b' }], finalizers: ['z'] }, live), {
@@ -68,7 +68,7 @@ test('a three-way patch reorders list elements if the manifest orders them diffe
   assert.deepEqual(apply(live, manifest, live), manifest);
 });
 
-test('replaces lists without a merge key, and members of a union', () => {
+test('replaces lists without a merge key, and removes other members of a union', () => {
   const live = {
     tolerations: [{ key: 'a' }, { key: 'added' }],
     strategy: { type: 'RollingUpdate', rollingUpdate: {} },

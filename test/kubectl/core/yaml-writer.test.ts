@@ -33,7 +33,7 @@ test('the YAML writer quotes texts as kubectl does', () => {
   for (const [value, text] of cases) assert.equal(yamlText({ key: value }), `key: ${text}\n`);
 });
 
-test('writes lines as literal text unless a line ends with a space', () => {
+test('writes multi-line text as a literal block unless a line ends with a space', () => {
   assert.equal(yamlText({ key: 'one\ntwo\n' }), 'key: |\n  one\n  two\n');
   assert.equal(yamlText({ key: 'one\ntwo' }), 'key: |-\n  one\n  two\n');
   assert.equal(yamlText({ key: 'one\n\n' }), 'key: |+\n  one\n\n');
@@ -46,7 +46,7 @@ test('the YAML writer folds long lines after eighty columns', () => {
   assert.equal(yamlText({ key: LONG }), expected);
 });
 
-test('does not indent lists, and sorts numbers in keys by value', () => {
+test('does not indent lists, and sorts keys with numbers by their value', () => {
   const value = { list: [{ b: 1, a: [] }, [1, [2]], 'x'], a10: 1, a9: null, empty: {} };
   assert.equal(yamlText(value), 'a9: null\na10: 1\nempty: {}\nlist:\n- a: []\n  b: 1\n- - 1\n  - - 2\n- x\n');
 });

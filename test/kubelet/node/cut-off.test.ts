@@ -146,7 +146,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
     );
   });
 
-  it('starts no pod from saved state that was encrypted with another key', async () => {
+  it('starts no pod from saved state that is encrypted with another key', async () => {
     const uid = uidOf('keeper');
     await lastKnown.stop();
     await lab.halt();

@@ -28,7 +28,7 @@ const free = {
 const reasonOf = (wanted: Pod, others: readonly Pod[] = [], node: Node | undefined = open, maxPods = 10) =>
   admissionRejection({ pod: wanted, others, node, allocatable, maxPods, ...free })?.reason;
 
-test('counts resources of other pods, compares limits exactly and ignores resources that are not requested', () => {
+test('counts resources of other pods, compares limits exactly, and ignores resources without a request', () => {
   const half = pod({}, { cpu: '1' });
   assert.equal(reasonOf(half, [half]), undefined);
   assert.equal(reasonOf(pod({}, { cpu: '1001m' }), [half]), 'OutOfcpu');

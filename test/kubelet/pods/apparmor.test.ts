@@ -25,7 +25,7 @@ const handed = (each: Pod) =>
     ...{ memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true },
   }).security.appArmor;
 
-it('blocks a pod that requires a profile on a kernel without AppArmor', () => {
+it('blocks a pod that requires an AppArmor profile on a kernel without AppArmor', () => {
   const refused = { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host' };
   const wanting = [
     pod({ type: 'RuntimeDefault' }, undefined),

@@ -117,7 +117,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
     );
   });
 
-  it('the host-root image is rejected for the manifest URL, which cannot take over a pod of the directory by its UID', async () => {
+  it('the host-root image is rejected for pods of the manifest URL, which cannot take the UID of a pod in the directory', async () => {
     await eventually('the refusal', () => lab.logLines.find((line) => /reserved for static pods/.test(line)));
     const own = await running(`own-${NODE}`);
     served = manifest('other', IMAGE, 'own-uid');

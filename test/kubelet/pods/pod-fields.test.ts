@@ -139,7 +139,7 @@ test('the table of pod fields lists exactly the fields of the schema', () => {
 
 const asObject = (list: readonly string[]): Fields => Object.fromEntries(list.map((each) => [each, true]));
 
-test('each honoured pod field is read in the source file that the table lists', async () => {
+test('each supported pod field is read in the source file that the table lists', async () => {
   const texts = new Map<string, string>();
   for (const [type, files] of Object.entries(HONOURED)) {
     for (const [file, fields] of Object.entries(files)) {
@@ -150,7 +150,7 @@ test('each honoured pod field is read in the source file that the table lists', 
   }
 });
 
-test('declares the release that introduced each honoured field', () => {
+test('declares the release that introduced each supported field', () => {
   const listed = Object.values(HONOURED).flatMap((files) => Object.values(files).flatMap(tokens));
   const releases = [...listed.map(([, since]) => since), ...RUNTIME_FIELDS.map(({ since }) => since)];
   const latest = Number(KUBERNETES_VERSION.minor);
@@ -160,7 +160,7 @@ test('declares the release that introduced each honoured field', () => {
   }
 });
 
-test('rejects a pod that sets an unsupported field, with the field path', () => {
+test('rejects a pod with an unsupported field, and names the field path', () => {
   const cases = walked().refused.filter(({ by }) => by === 'pod');
   assert.ok(cases.length > 10, String(cases.length));
   for (const { path, value, beside } of cases) {
@@ -210,7 +210,7 @@ test('does not mount an unsupported volume type, and reports the volume in an ev
   }
 });
 
-test('rejects fields that ephemeral containers cannot have in validation', () => {
+test('rejects fields that validation forbids in ephemeral containers', () => {
   for (const path of walked().forbidden) {
     const pod = podWith(
       path,

@@ -94,7 +94,7 @@ test('removes the sandbox when volumes fail, and sets up the volumes first at th
   assert.deepEqual(did, ['volumes begin', 'volumes end', 'sandbox made']);
 });
 
-test('sets up volumes of drivers and claims before the sandbox', async () => {
+test('sets up volumes with drivers or claims before the sandbox', async () => {
   const { create, did } = subject({ areImmediate: false, volumes: async () => {} });
   await create();
   assert.deepEqual(did, ['volumes begin', 'volumes end', 'sandbox made']);

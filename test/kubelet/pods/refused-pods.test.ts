@@ -62,7 +62,7 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
     assert.equal(lab.logLines.filter((line) => line.includes('pod not admitted')).length, 3);
   });
 
-  it('pods that a node must not run are refused by the next kubelet as well, and terminate when deleted', async () => {
+  it('pods that a node must not run are also refused after a restart of the kubelet, and terminate when deleted', async () => {
     await lab.halt();
     await lab.boot(api.access());
     await eventually('refused again', async () =>

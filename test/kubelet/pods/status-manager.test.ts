@@ -130,7 +130,7 @@ test('the status manager keeps the last status of a pod while the API is unreach
   statuses.stop();
 });
 
-test('keeps a pod that ends immediately visible as terminating for a short time', async () => {
+test('shows a pod that ends immediately as terminating for a short time', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   const deletionTimestamp = '2026-01-01T00:00:00Z';
@@ -147,7 +147,7 @@ test('keeps a pod that ends immediately visible as terminating for a short time'
   statuses.stop();
 });
 
-test('writes the last status, with the generation of the deletion, before the pod is removed', async () => {
+test('writes the last status with the generation of the deletion before the pod is removed', async () => {
   const api = new MemoryApi();
   const statuses = await started(api);
   const deleted = {

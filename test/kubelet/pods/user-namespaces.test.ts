@@ -67,7 +67,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
   });
   after(() => lab?.cleanUp());
 
-  it('pods with hostUsers: false have separate ranges, and the node reports the support', async () => {
+  it('pods with hostUsers: false have separate UID ranges, and the node reports support for user namespaces', async () => {
     await running('one');
     await running('two');
     const ranges = [await range('one'), await range('two')].sort();
@@ -77,7 +77,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
     assert.equal(handler?.features.userNamespaces, true);
   });
 
-  it('pods with hostUsers: false keep their exclusive range when the kubelet restarts', async () => {
+  it('pods with hostUsers: false keep their exclusive UID range when the kubelet restarts', async () => {
     const before = [await range('one'), await range('two')];
     await lab.halt();
     await lab.boot(api.access());
@@ -89,7 +89,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
     assert.deepEqual(file.uidMappings, [{ hostId: 196_608, containerId: 0, length: 65_536 }]);
   });
 
-  it('pods with hostUsers: false release their range when they end', async () => {
+  it('pods with hostUsers: false release their UID range when they end', async () => {
     const one = pod('one');
     const was = await range('one');
     api.put(resources.pods, {

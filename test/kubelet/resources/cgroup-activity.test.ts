@@ -29,7 +29,7 @@ async function cgroupsWith(files: Readonly<Record<string, string>>, hierarchies:
 }
 
 describe('activity of a cgroup', () => {
-  it('activity of a cgroup is the sum of all disks and the pressure on cgroup v2', async () => {
+  it('on cgroup v2, activity of a cgroup is the sum of all disks and the pressure', async () => {
     const { cgroups } = await cgroupsWith(
       {
         '/cg/kubepods/podx/io.stat':
@@ -47,7 +47,7 @@ describe('activity of a cgroup', () => {
     assert.equal((await cgroups.usage(POD))?.throttledNanoSeconds, 30_000);
   });
 
-  it('activity of a cgroup is read from blkio on cgroup v1', async () => {
+  it('on cgroup v1, activity of a cgroup is read from blkio', async () => {
     const { cgroups } = await cgroupsWith(
       {
         '/cg/blkio/kubepods/podx/blkio.throttle.io_service_bytes_recursive':

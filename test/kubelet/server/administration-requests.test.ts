@@ -17,7 +17,7 @@ import { ManualClock } from '../../client/clocks.ts';
 const NAME = 'etcd-42-20260102T030405Z.db';
 
 describe('paths below /hyperedge/', () => {
-  it('paths below /hyperedge/ require the right to run commands, except the path of the state', () => {
+  it('paths below /hyperedge/ require the permission to run commands, except for the path of the state', () => {
     const rights = (method: string, path: string): readonly unknown[] => {
       const route = routeOf(method, path);
       return [route?.name, route?.verb, route?.methods.includes(method), route?.subresources];
@@ -35,7 +35,7 @@ describe('paths below /hyperedge/', () => {
       assert.deepEqual(rights(method, `/hyperedge/snapshots/${NAME}`), ['snapshot', 'create', false, ['proxy']]);
   });
 
-  it('paths below /hyperedge/ are not found for invalid names of snapshots', () => {
+  it('paths below /hyperedge/ with invalid snapshot names return 404', () => {
     assert.equal(routeOf('POST', `/hyperedge/snapshots/${NAME}`)?.container, NAME);
     for (const path of [
       '/hyperedge/',
@@ -140,7 +140,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     }
   });
 
-  it('answers a refused request with its HTTP status before the first line', async () => {
+  it('a refused request receives its HTTP status before the first line of output', async () => {
     host.saveSnapshot = async () => {
       throw new CodedError('busy', 'a snapshot is being saved');
     };
@@ -159,7 +159,7 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     assert.deepEqual([named.statusCode, await text(named)], [400, 'name: a bundle has its own; omit the parameter']);
   });
 
-  it('reports the progress of a snapshot in lines, the last with the result or the error', async () => {
+  it('sends the progress of a snapshot in lines; the last line is the result or the error', async () => {
     for (const outcome of ['result', 'error'] as const) {
       // A timer that the last request has left must not be taken for one of this request.
       clock = new ManualClock();

@@ -32,7 +32,7 @@ async function lastLine(files: Pick<LogFiles, 'open'>): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-test('returns the requested number of last lines while the log grows', async () => {
+test('returns exactly the requested number of last lines while the log grows', async () => {
   assert.equal(await lastLine(growingLog(line('one') + line('two'), line('three'))), 'two\n');
 });
 

@@ -17,7 +17,7 @@ after(async () => {
 });
 
 describe('log lines', () => {
-  it('log lines are parsed according to the format', () => {
+  it('parses log lines in the format of the container runtime', () => {
     const parse = (text: string) => {
       const line = parseLogLine(Buffer.from(text));
       return line === undefined ? undefined : `${line.stream}${line.partial ? '+' : ''}:${line.text}`;
@@ -51,7 +51,7 @@ describe('log lines', () => {
     }
   });
 
-  it('log lines are counted once when their parts are in two files of a rotated log', async () => {
+  it('log lines are counted once if a rotation splits their parts into two files', async () => {
     const at = async (name: string, text: string) => {
       const path = join(directory, name);
       await writeFile(path, text);

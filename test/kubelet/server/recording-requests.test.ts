@@ -16,7 +16,7 @@ import { ManualClock } from '../../client/clocks.ts';
 
 const FILE = '2026-01-01T000000-000Z.log';
 
-test('recordings of rigs require the right to run commands, for each method', () => {
+test('recordings of rigs require the permission to run commands, for each method', () => {
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'POST']) {
     const route = routeOf(method, '/rigs/bench/recordings');
     assert.deepEqual([route?.name, route?.verb, route?.subresources], ['rigRecordings', 'create', ['proxy']]);

@@ -35,7 +35,7 @@ describe('request paths of the kubelet server', () => {
     assert.equal(history?.methods.includes('POST'), false);
     assert.deepEqual(routeOf('POST', '/exec/ns/pod/uid/c')?.uid, 'uid');
   });
-  it('request paths of the kubelet server are rejected when unknown', () => {
+  it('unknown request paths of the kubelet server are rejected', () => {
     for (const path of [
       '/',
       '/nothing',
@@ -146,7 +146,7 @@ describe('static pods', () => {
     );
   });
 
-  it('static pods are refused with a reason when they could never start', () => {
+  it('static pods that can never start are refused with a reason', () => {
     for (const [text, why] of [
       ['kind: Deployment', /not a v1 Pod/],
       ['[', /p\.yaml/],
@@ -285,7 +285,7 @@ describe('environment and files of a container', () => {
     await assert.rejects(volumes.setUp(pod, volume, context), /more than 16777216 bytes/);
   });
 
-  it('DNS options of a pod are read in linear time', () => {
+  it('DNS options of a pod are parsed in linear time', () => {
     const options = Array.from({ length: 50_000 }, (_, index) => ({ name: `option-${index}` }));
     const own: Pod = { ...pod, spec: { containers: [], dnsPolicy: 'None', dnsConfig: { options } } };
     const begun = performance.now();

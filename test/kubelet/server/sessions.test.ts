@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Sessions, TooManySessions } from '../../../src/kubelet/server/sessions.ts';
 
-test('limits sessions by kind and owner, and frees capacity when they end', async () => {
+test('limits sessions by kind and owner, and releases capacity when sessions end', async () => {
   const sessions = new Sessions();
   const open = Array.from({ length: 16 }, () => sessions.open('exec', 'a'));
   assert.throws(() => sessions.open('exec', 'a'), {

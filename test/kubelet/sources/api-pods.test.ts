@@ -205,7 +205,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal(terminated?.message, 'why\n');
   });
 
-  it('reports why an image or a setting prevents the start', async () => {
+  it('reports the reason when an image or a setting prevents the start of a container', async () => {
     create('no-image', {
       containers: [container('true', { image: 'localhost:1/none:1', imagePullPolicy: 'IfNotPresent' })],
     });
@@ -343,7 +343,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     assert.equal((await rotatedLogs(files.logs, logged)).length, 2);
   });
 
-  it('the kubelet server returns logs with follow, tail and timestamps', async () => {
+  it('the kubelet server serves logs with follow, tail and timestamps', async () => {
     const signals = join(lab.directory, 'signals');
     await mkdir(signals);
     const script =

@@ -79,7 +79,7 @@ describe('static pods', { timeout: 90_000 }, () => {
     assert.equal((await lab.runtime().listPodSandboxes()).length, 1);
   });
 
-  it('static pods start and end with their files', async () => {
+  it('static pods start and terminate with their manifests', async () => {
     await writeFile(join(lab.manifests, 'two.yaml'), manifest('two', 'sleep 1000'));
     await running('two');
     await rm(join(lab.manifests, 'two.yaml'));
@@ -141,7 +141,7 @@ describe('static pods', { timeout: 90_000 }, () => {
 });
 
 describe('static pods of a URL', { timeout: 90_000 }, () => {
-  it('static pods of a URL are refused ports of the host, while control plane pods from files are not', async () => {
+  it('static pods of a URL cannot use ports that are reserved for the host, while control plane pods from files can', async () => {
     const port = 'ports: [{containerPort: 9443, hostPort: 9443}]';
     const withPort = (name: string): string =>
       manifest(name, 'sleep 1000').replace(/resources:/, `${port}\n    resources:`);

@@ -54,7 +54,7 @@ async function undone(code: string): Promise<string[]> {
   return lab.calls.slice(1);
 }
 
-test('unstages a volume unless the driver failed its staging with a final error', async () => {
+test('unstages a volume after failed staging, unless the error was final', async () => {
   assert.deepEqual(await undone('InvalidArgument'), ['unpublish']);
   for (const code of ['DeadlineExceeded', 'Unavailable', 'Aborted', 'ResourceExhausted', 'Canceled']) {
     assert.deepEqual(await undone(code), ['unpublish', 'unstage']);
@@ -169,7 +169,7 @@ test('waits for an unstage in progress before staging for the next pod', async (
   assert.deepEqual(lab.node()?.status?.volumesInUse, [UNIQUE]);
 });
 
-test('publishes volumes in use when the API server responds again', async () => {
+test('publishes volumes in use once the API server responds again', async () => {
   const lab = new CsiNodeLab();
   await lab.setUp('u');
   lab.api.down = true;
@@ -181,7 +181,7 @@ test('publishes volumes in use when the API server responds again', async () => 
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
 });
 
-test('publishes volumes in use without a warning after the Node was read for the first time', async () => {
+test('publishes volumes in use without a warning once the Node has been read', async () => {
   const lab = new CsiNodeLab();
   await lab.setUp('u');
   lab.api.remove(resources.nodes, 'n1');
@@ -266,7 +266,7 @@ test('fails a pod after two minutes if the node has reached its volume limit, an
   }
 });
 
-test('no longer reports a volume as attached after its driver stops attaching', async () => {
+test('stops reporting a volume as in use when its driver no longer requires attachment', async () => {
   const lab = new CsiNodeLab();
   lab.attach({ attached: false });
   const failed = assert.rejects(lab.setUp('u'), /timed out waiting for the condition/);
@@ -279,7 +279,7 @@ test('no longer reports a volume as attached after its driver stops attaching', 
   assert.deepEqual(lab.node()?.status?.volumesInUse, []);
 });
 
-test('refreshes the limit of a driver at the period of its CSIDriver', async () => {
+test('refreshes the volume limit at the period in the CSIDriver', async () => {
   const api = new MemoryApi();
   const clock = new ManualClock();
   const log = silentLog;

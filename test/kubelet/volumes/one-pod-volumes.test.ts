@@ -33,7 +33,7 @@ function lab(...accessModes: string[]) {
   return { setUp, records };
 }
 
-test('does not set up a single-pod volume for a second pod at the same time', async () => {
+test('does not set up a ReadWriteOncePod volume for a second pod at the same time', async () => {
   const { setUp, records } = lab('ReadWriteOncePod');
   const results = await Promise.allSettled([setUp('a'), setUp('b')]);
   assert.deepEqual(
@@ -46,7 +46,7 @@ test('does not set up a single-pod volume for a second pod at the same time', as
   await setUp('b');
 });
 
-test('shares other volumes between the pods of a node', async () => {
+test('shares volumes with other access modes between the pods of a node', async () => {
   const { setUp, records } = lab('ReadWriteOnce');
   await Promise.all([setUp('a'), setUp('b')]);
   assert.equal(records.size, 2);

@@ -57,7 +57,7 @@ const state = (status: ReturnType<ReturnType<typeof lab>['status']>) => ({
   conditions: status?.conditions?.map(({ type }) => type),
 });
 
-test('keeps the allocated size of an expanded claim and removes its resize condition', async () => {
+test('keeps the allocated size of an expanded claim and removes the resize condition', async () => {
   let during: string | undefined;
   const { expansion, status } = lab(async () => {
     during = status()?.allocatedResourceStatuses?.['storage'];
@@ -80,7 +80,7 @@ test('marks an unsupported expansion infeasible without a retry', async () => {
   assert.match(status()?.conditions?.[0]?.message ?? '', /^failed to expand pvc with .*too large/);
 });
 
-test('retries after another final error until the claim requests a different size', async () => {
+test('retries after a final error until the claim requests a different size', async () => {
   let calls = 0;
   const { expansion, status, request } = lab(async () => {
     calls += 1;

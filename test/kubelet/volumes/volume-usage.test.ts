@@ -61,7 +61,7 @@ test('reports a full volume without removing a condition that another client set
   assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
 });
 
-test('the kubelet repeats a failed report of a full volume, without a second event', async () => {
+test('the kubelet repeats a failed report of a full volume without a second event', async () => {
   const { api, usages, state, types } = lab();
   state.used = 10;
   await usages.measure();

@@ -20,14 +20,14 @@ test("uses an init container's request if it exceeds the sum of all containers",
   assert.equal(cpuOf({ containers: [asks('3')], initContainers: [asks('2')] }), 3000);
 });
 
-test('adds sidecars to the containers and to later init containers', () => {
+test('adds requests of sidecars to containers and later init containers', () => {
   const sidecar = asks('500m', { restartPolicy: 'Always' });
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar] }), 600);
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [sidecar, asks('1')] }), 1500);
   assert.equal(cpuOf({ containers: [asks('100m')], initContainers: [asks('1'), sidecar] }), 1000);
 });
 
-test('adds the overhead, and replaces the sum with pod-level requests', () => {
+test('adds the pod overhead, and pod-level requests replace the sum', () => {
   assert.equal(cpuOf({ containers: [asks('100m')], overhead: { cpu: '50m' } }), 150);
   const spec = { containers: [asks('100m')], resources: { requests: { cpu: '2' } } };
   assert.equal(cpuOf(spec as NonNullable<Pod['spec']>), 2000);
@@ -44,7 +44,7 @@ test('resource sums treat an invalid quantity as zero', () => {
   assert.equal(podRequests({ spec: { containers: [asks('lots')] } }).size, 0);
 });
 
-test('computes requests once per generation of a pod, and always without generations', () => {
+test('caches the requests of a pod per generation, and computes requests without a generation every time', () => {
   const pod = (cpu: string, generation?: number): Pod => ({
     metadata: { name: 'web', uid: 'u', ...(generation === undefined ? {} : { generation }) },
     spec: { containers: [asks(cpu)] },
@@ -56,7 +56,7 @@ test('computes requests once per generation of a pod, and always without generat
   assert.equal(podInfoOf(pod('200m'), unnumbered).requests.get('cpu'), 200);
 });
 
-test('holds the largest of requested, allocated and actual amounts during an in-place resize', () => {
+test('uses the largest of requested, allocated and actual amounts during an in-place resize', () => {
   const pod = (requested: string, present: string, allocated: string, conditions: object[] = []): Pod =>
     ({
       metadata: { uid: 'u', generation: 1 },

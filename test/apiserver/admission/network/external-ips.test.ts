@@ -21,7 +21,7 @@ test('an update may keep and remove external IPs of a service, but not add exter
   await assert.rejects(update(['192.0.2.4'], ['192.0.2.1']), /Use of external IPs is denied by admission control/);
 });
 
-test('compares long lists of external IPs in linear time', async () => {
+test('checks long lists of external IPs in linear time', async () => {
   const addresses = Array.from({ length: 60_000 }, (_, index) => `2001:db8::${index.toString(16)}`);
   const beganMs = performance.now();
   await update(addresses.toReversed(), addresses);

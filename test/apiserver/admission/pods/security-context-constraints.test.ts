@@ -157,7 +157,7 @@ describe('security context constraints, profile okd', () => {
     assert.equal(bound.code, 403);
   });
 
-  it("security context constraints set the annotation and overwrite a client's value", async () => {
+  it("security context constraints set the scc annotation and overwrite a client's value", async () => {
     const forged = { annotations: { [SCC]: 'privileged' } };
     assert.equal(sccOf(await cluster.pod('shop', 'forged', plain, cluster.dev, forged)), 'restricted-v2');
     const path = '/api/v1/namespaces/shop/pods/forged';

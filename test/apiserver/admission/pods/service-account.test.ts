@@ -35,13 +35,13 @@ async function admit(account: string | undefined, appearsMs: number): Promise<nu
   return ms;
 }
 
-test('admission of a pod waits for the default account of a namespace that was created just before', async () => {
+test('admission of a pod waits for the default service account of a new namespace', async () => {
   assert.equal(await admit(undefined, 0), 0);
   assert.equal(await admit(undefined, 2_500), 2_500);
   await assert.rejects(admit(undefined, 60_000), /error looking up service account new\/default: .* not found/);
 });
 
-test('admission of a pod waits at most a second for an account that a client must create', async () => {
+test('admission of a pod waits at most one second for a service account that a client must create', async () => {
   assert.equal(await admit('robot', 900), 900);
   await assert.rejects(admit('robot', 2_500), /error looking up service account new\/robot: .* not found/);
 });

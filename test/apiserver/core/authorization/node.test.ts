@@ -96,7 +96,7 @@ describe('node authorizer', () => {
     assert.equal(may('n1', 'get', 'secrets', 'shop', 'pull'), false);
   });
 
-  it('follows claims to volumes and their secrets, but not to controller secrets', () => {
+  it('permits reads of volumes and their secrets through claims, but not of controller secrets', () => {
     const authorizer = createNodeAuthorizer();
     const may = (...rest: Parameters<typeof action>): boolean =>
       authorizer.authorize(node('n1'), action(...rest))?.allowed === true;
@@ -130,7 +130,7 @@ describe('node authorizer', () => {
     assert.equal(may('tls'), false);
   });
 
-  it('ignores mirror pods, which nodes write themselves', () => {
+  it('ignores references in mirror pods, because nodes can write mirror pods', () => {
     const authorizer = createNodeAuthorizer();
     const mirror = { ...pod, metadata: { ...pod.metadata, annotations: { 'kubernetes.io/config.mirror': 'hash' } } };
     authorizer.setPod(mirror);

@@ -173,14 +173,14 @@ describe('default policy', () => {
     }
   });
 
-  it('aggregates view into edit and edit into admin', () => {
+  it('aggregates the default role view into edit, and edit into admin', () => {
     const [admin, edit, view] = ['admin', 'edit', 'view'].map((name) => clusterRole(name).rules ?? []);
     assert.equal(covers(admin ?? [], edit ?? []).covered, true);
     assert.equal(covers(edit ?? [], view ?? []).covered, true);
     assert.equal(covers(view ?? [], edit ?? []).covered, false);
   });
 
-  it('aggregates by any selector, each rule once, without the role itself', () => {
+  it('aggregates roles by any selector, each rule once, without the aggregating role', () => {
     const pods = { verbs: ['get'], apiGroups: [''], resources: ['pods'] };
     const nodes = { verbs: ['get'], apiGroups: [''], resources: ['nodes'] };
     const whole: ClusterRole = {
@@ -244,7 +244,7 @@ describe('default policy', () => {
     assert.equal(reconcileBinding(expected, { ...expected, roleRef: { ...expected.roleRef, name: 'x' } }), 'replace');
   });
 
-  it('creates a split binding with the subjects that the administrator has left in the original', () => {
+  it('creates a split role binding with the subjects that the administrator has kept in the original', () => {
     const named = (name: string) => {
       const binding = bootstrapPolicy.clusterRoleBindings.find((each) => each.metadata?.name === name);
       assert.ok(binding !== undefined, name);
@@ -336,7 +336,7 @@ describe('escalation', () => {
     );
   });
 
-  it('writing an aggregation rule requires all permissions', () => {
+  it('writing an aggregation rule requires all permissions in the cluster', () => {
     const aggregating: ClusterRole = {
       metadata: { name: 'c' },
       aggregationRule: { clusterRoleSelectors: [] },

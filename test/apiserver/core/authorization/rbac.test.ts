@@ -292,7 +292,7 @@ describe('RBAC escalation check', () => {
     ...(resourceNames === undefined ? {} : { resourceNames }),
   });
 
-  it('several owned rules together cover a requested rule', () => {
+  it('the escalation check accepts a rule that several owned rules cover together', () => {
     const owned = [rule('get', 'pods'), rule('list', 'pods'), rule('get list', 'secrets')];
     assert.equal(covers(owned, [rule('get list', 'pods secrets')]).covered, true);
     assert.deepEqual(covers(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);
@@ -309,7 +309,7 @@ describe('RBAC escalation check', () => {
     assert.equal(covers(urls('/a'), urls('/a/*')).covered, false);
   });
 
-  it('the escalation check rejects an excessive number of permissions quickly', () => {
+  it('the escalation check rejects an excessive number of permissions within a short time', () => {
     const many = (prefix: string) => Array.from({ length: 400 }, (_, index) => `${prefix}${index}`);
     const monster: PolicyRule = {
       verbs: many('v'),

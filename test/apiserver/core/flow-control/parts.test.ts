@@ -150,7 +150,7 @@ describe('default configuration objects', () => {
     spec: { ...spec, matchingPrecedence: 77 },
   });
 
-  it('default configuration objects are restored if they are managed by the server, and otherwise kept', () => {
+  it('default configuration objects are restored only while the server manages them', () => {
     const mended = reconcileFlowObject(wanted, changed('true', 4), false);
     assert.deepEqual(mended?.spec, wanted.spec);
     assert.equal(reconcileFlowObject(wanted, changed('false', 1), false), undefined);

@@ -171,7 +171,7 @@ describe('server-side apply', () => {
     ]);
   });
 
-  it('reports a single conflict like upstream, and takes the field by force', () => {
+  it("a conflict with a single manager has upstream's message, and force takes the field", () => {
     const session = deployment();
     session.update('kubectl-client-side-apply', (object) => {
       object['spec'] = { replicas: 1 };
@@ -237,7 +237,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec'), { template: template({ name: 'b', image: 'i' }) });
   });
 
-  it('removes a structure including defaults with its last owner', () => {
+  it('removes a structure with its defaulted fields when its last owner stops applying the structure', () => {
     const session = deployment();
     session.apply('me', { spec: { replicas: 1, strategy: { rollingUpdate: { maxSurge: 1 } } } });
     // Defaults have no owner.
@@ -283,7 +283,7 @@ describe('server-side apply', () => {
     assert.deepEqual(session.at('spec', 'tolerations'), [{ key: 'b' }]);
   });
 
-  it('an update takes ownership of changed fields, and removes that of deleted fields from all managers', () => {
+  it('an update takes ownership of changed fields, and removes deleted fields from all managers', () => {
     const session = configMap();
     session.apply('me', { data: { a: '1', b: '2' } });
     session.second = 1;
@@ -309,7 +309,7 @@ describe('server-side apply', () => {
     assert.equal(session.entries[0]?.['time'], T(5));
   });
 
-  it('separates subresources, and records no ownership of fields that an endpoint resets', () => {
+  it('tracks subresources separately, and records no ownership of fields that an endpoint resets', () => {
     const session = deployment();
     session.apply('me', { spec: { replicas: 1 }, status: { replicas: 7 } });
     assert.deepEqual(session.fields('me'), { 'f:spec': { 'f:replicas': {} } });
@@ -341,7 +341,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'uid'), 'u');
   });
 
-  it('lets kubectl take over from client-side apply, except for fields changed since', () => {
+  it('lets server-side apply take over from client-side apply, except for fields changed in the meantime', () => {
     const start = (live: JsonObject): Session => {
       const session = configMap();
       session.update('kubectl-client-side-apply', (object) => {
@@ -391,7 +391,7 @@ describe('server-side apply', () => {
     assert.equal(session.at('metadata', 'managedFields'), undefined);
   });
 
-  it('uses the last of several entries when a client renames managers to the same name', () => {
+  it('uses the last entry when a client renames several managers to the same name', () => {
     const session = configMap();
     session.apply('one', { data: { a: '1' } });
     session.apply('two', { data: { b: '2' } });
@@ -469,7 +469,7 @@ describe('server-side apply', () => {
     );
   });
 
-  it('merges the oldest of many update entries of managedFields', () => {
+  it('merges the oldest update entries if managedFields has too many entries', () => {
     const session = configMap();
     for (let index = 0; index < 15; index++) {
       session.second = index % 10;

@@ -91,7 +91,7 @@ const SKELETONS: readonly JsonObject[] = [
 ];
 
 describe('field ownership', () => {
-  it('ownership of a changed field moves to the writer of the update; other ownership stays', () => {
+  it('ownership of a changed field moves to the manager of the update; other ownership stays', () => {
     for (let seed = 1; seed <= 400; seed++) {
       const choices = new Choices(seed);
       let live: JsonObject | undefined;
@@ -137,7 +137,7 @@ describe('field ownership', () => {
     }
   });
 
-  it('field ownership of preserved unknown fields belongs to their creator, including containers', () => {
+  it('preserved unknown fields, including their containers, are owned by their creator', () => {
     const updated = {
       ...SUBJECT,
       metadata: { name: 'x' },

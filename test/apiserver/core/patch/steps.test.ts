@@ -155,7 +155,7 @@ it('recording the changes of a large object in steps yields the same result as r
   }
 });
 
-it('applies a large configuration in steps with the same result', () => {
+it('applying a large configuration in steps yields the same result as applying it at once', () => {
   const live = applyServerSide({ ...facts, live: undefined, applied: configMap('one'), force: false });
   const apply = { ...facts, manager: 'b', live, applied: configMap('two'), force: true };
   assert.deepEqual(applyServerSide({ ...apply, large: true }), applyServerSide(apply));

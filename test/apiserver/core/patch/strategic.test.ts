@@ -131,7 +131,7 @@ describe('strategic merge patch', () => {
     );
   });
 
-  it('orders by $setElementOrder, and keeps the position of unknown items', () => {
+  it('orders list items by $setElementOrder, and keeps the position of unknown items', () => {
     const names = (value: JsonValue): JsonValue[] =>
       ((value as JsonObject)['containers'] as JsonObject[]).map((each) => each['name'] ?? null);
     const of = (...all: string[]): JsonObject[] => all.map((name) => ({ name }));

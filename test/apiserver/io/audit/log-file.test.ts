@@ -64,7 +64,7 @@ it('the audit log has lines in order, is rotated by size and keeps the configure
   }
 });
 
-it('blocking requests wait for their line in the audit log, and strict mode reports a failed write', async () => {
+it('blocking requests wait for their line in the audit log, and blocking-strict mode reports a failed write', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'audit-log-'));
   const options = { maxMegabytes: 0, maxDays: 0, maxBackups: 0, compress: false, bufferEvents: 10_000 };
   const more = { ...options, clock: systemClock, log: silentLog };

@@ -118,7 +118,7 @@ describe('a connection', () => {
     });
   }
 
-  it('a connection without an identity receives 401 or health over HTTP/2 and is then closed', async () => {
+  it('an unauthenticated HTTP/2 connection receives a 401 or health response and is then closed', async () => {
     for (const [path, code] of [
       ['/api', 401],
       ['/healthz', 200],
@@ -129,7 +129,7 @@ describe('a connection', () => {
     }
   });
 
-  it('a connection may repeat health requests over HTTP/1.1 within limits', async () => {
+  it('an unauthenticated HTTP/1.1 connection may repeat health requests within limits', async () => {
     const socket = await secure('http/1.1');
     let text = '';
     socket.on('data', (chunk: Buffer) => {
@@ -177,7 +177,7 @@ describe('a connection', () => {
     watching.client.destroy();
   });
 
-  it('a connection is closed for resetting thousands of streams, also with an identity', {
+  it('a connection that resets thousands of streams is closed, also if it is authenticated', {
     timeout: 60_000,
   }, async () => {
     const { client, get } = session(token);
@@ -200,7 +200,7 @@ describe('a connection', () => {
     await end;
   });
 
-  it('a connection with a token is evicted for a node with a certificate when all slots are in use', async () => {
+  it('a token connection is evicted for a node with a certificate when all slots are in use', async () => {
     const watching = Array.from({ length: LIMITS.authenticated }, () => session(token));
     for (const each of watching) assert.equal(await each.get('/watch'), 200);
     const more = session(token);

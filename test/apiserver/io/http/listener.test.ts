@@ -69,7 +69,7 @@ describe('listener', () => {
     }
   });
 
-  it('closes a connection whose header does not arrive', async () => {
+  it('closes a connection whose request header does not arrive in time', async () => {
     const { listener } = await listening(600);
     try {
       const began = performance.now();
@@ -81,7 +81,7 @@ describe('listener', () => {
     }
   });
 
-  it('rejects a request with another HTTP version than that of the connection', async () => {
+  it('rejects a request whose HTTP version differs from the negotiated version', async () => {
     const { listener } = await listening(5_000);
     try {
       for (const version of ['2.0', '0.9']) {

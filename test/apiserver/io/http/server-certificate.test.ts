@@ -90,7 +90,7 @@ const UNKNOWN = {
   message: /: tls: failed to verify certificate: x509: certificate signed by unknown authority$/,
 };
 
-test('accepts a certificate without names that a trusted key has signed', async () => {
+test('accepts a server certificate without subject names that a trusted key has signed', async () => {
   const leaf = made({ signer: authority.key });
   assert.equal(await answer(leaf, authority.certificate), 'answer');
   assert.equal(await answer(made({ signer: authority.key, usage: 'serverAuth' }), authority.certificate), 'answer');
@@ -99,7 +99,7 @@ test('accepts a certificate without names that a trusted key has signed', async 
   await assert.rejects(answer(leaf, other.certificate), UNKNOWN, 'another authority without a name');
 });
 
-test('rejects untrusted, expired and misused certificates without names', async () => {
+test('rejects untrusted, expired and misused server certificates without subject names', async () => {
   const trusted = authority.certificate;
   await assert.rejects(answer(made({}), trusted), UNKNOWN, 'it signed itself');
   await assert.rejects(answer(made({ signer: authority.key }), trusted, 'other.test'), UNKNOWN, 'for somebody else');

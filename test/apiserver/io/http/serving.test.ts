@@ -81,7 +81,7 @@ describe('certificates by name', () => {
     }
   });
 
-  it('certificates by name use the same client authorities', async () => {
+  it('certificates by name use the same client CAs', async () => {
     const chains: (number | undefined)[] = [];
     const request: ListenOptions['request'] = (_request, response, connection) => {
       chains.push(connection.peerChain?.length);

@@ -122,7 +122,7 @@ it('connects without a proxy to networks without a configured proxy', async () =
   assert.deepEqual(requested, []);
 });
 
-it("uses the host's proxy for servers that are named by a URL, but not for services and exceptions", async () => {
+it("uses the host's proxy for webhooks with a URL, but not for services and NO_PROXY exceptions", async () => {
   const { at } = proxies.get('TCP') as { at: { port: number } };
   const httpsProxy = `http://user:word@127.0.0.1:${at.port}`;
   const send = (noProxy: readonly string[], more: Partial<BackendRequest>) =>
@@ -136,7 +136,7 @@ it("uses the host's proxy for servers that are named by a URL, but not for servi
   assert.equal(requested.length, 1);
 });
 
-it('requests through a proxy may upgrade, and denied addresses are still rejected', async () => {
+it('requests through a proxy can upgrade the connection, and denied addresses are still rejected', async () => {
   const { backends } = createHttp(new Map([['cluster', proxies.get('TCP') as EgressProxy]]));
   const headers = { connection: 'Upgrade', upgrade: 'x' };
   const answer = await backends.upgrade(request({ scheme: 'http', port: portOf(plain), headers }));

@@ -101,7 +101,7 @@ describe('watches', () => {
     });
   const summary = (lines: WatchLine[]) => lines.map((each) => `${each.type} ${each.object.metadata.name}`);
 
-  it('a watch continues from a version without gaps or duplicates', async () => {
+  it('a watch continues from a resourceVersion without gaps or duplicates', async () => {
     const from = await create('w-a');
     await label('w-a', { x: '1' });
     const stream = watch(`${MAPS}?watch=true&resourceVersion=${from}`);
@@ -118,7 +118,7 @@ describe('watches', () => {
     assert.equal(new Set(versions).size, 3);
   });
 
-  it('converts label changes to events of a selector', async () => {
+  it('a label change that enters or leaves a selector becomes an ADDED or DELETED event', async () => {
     const from = await create('w-c', { tier: 'back' });
     const stream = watch(`${MAPS}?watch=true&resourceVersion=${from}&labelSelector=tier%3Dfront`);
     await label('w-c', { tier: 'front' });
@@ -131,7 +131,7 @@ describe('watches', () => {
     assert.deepEqual(summary(lines), ['ADDED w-c', 'MODIFIED w-c', 'DELETED w-c', 'ADDED w-c', 'DELETED w-c']);
   });
 
-  it('a watch sends the state first, then a bookmark, then events', async () => {
+  it('a watch with sendInitialEvents sends the objects first, then a bookmark, then events', async () => {
     await create('w-e', { first: 'yes' });
     const stream = watch(
       `${MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=first`,
@@ -147,7 +147,7 @@ describe('watches', () => {
     assert.equal(lines[1]?.object.kind, 'ConfigMap');
   });
 
-  it('a watch sends a state larger than the unread limit of a client', async () => {
+  it('a watch sends initial events that exceed the unread limit of a client', async () => {
     const data = { text: 'y'.repeat(900_000) };
     for (let index = 0; index < 14; index++) {
       await server.call('POST', MAPS, { body: { metadata: { name: `big-${index}`, labels: { big: 'yes' } }, data } });
@@ -194,7 +194,7 @@ describe('watches', () => {
     while ((await server.call('GET', '/metrics')).text.includes(figure)) assert.ok(performance.now() < end);
   });
 
-  it('a watch from a compacted version receives 410 in the stream', async () => {
+  it('a watch from a compacted revision receives 410 in the stream', async () => {
     const stream = watch(`${MAPS}?watch=true&resourceVersion=1`);
     await stream.until(() => stream.ended || stream.lines.length > 0);
     // The cache is loaded at the current revision, so a watch can start only after that revision.

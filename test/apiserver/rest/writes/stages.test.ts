@@ -8,7 +8,7 @@ import {
 } from '../../../../src/apiserver/pipeline/admission.ts';
 import { runStages, type Stage, type Write } from '../../../../src/apiserver/rest/writes/stages.ts';
 
-test('refunds the reservations of a write that fails after admission, exactly once', async () => {
+test('refunds the quota reservations of a write that fails after admission exactly once', async () => {
   const settled: string[] = [];
   const reservation: Reservation = {
     used: () => void settled.push('used'),

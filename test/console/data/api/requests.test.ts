@@ -19,7 +19,7 @@ const manifest = {
 };
 
 suite('requests', () => {
-  test('requests report the message of a Status, the text of another body, and a broken connection', async () => {
+  test('request errors contain the message of a Status, the text of another body, or the broken connection', async () => {
     const server = new FakeApi();
     server.answer = () => json({ kind: 'Status', reason: 'Forbidden', message: 'not yours' }, 403);
     await assert.rejects(server.api.json('/x'), { name: 'ApiError', reason: 'Forbidden', message: 'not yours' });
@@ -44,7 +44,7 @@ suite('access reviews', () => {
     assert.match(first.reason, /You may not delete deployments\.apps in namespace n\./);
   });
 
-  test('access reviews are requested again after a minute and after a failure', async () => {
+  test('access reviews are repeated after a minute and after a failure', async () => {
     const server = new FakeApi();
     const clock = new ManualClock();
     const access = new Access(server.api, clock);
@@ -79,7 +79,7 @@ suite('server-side apply', () => {
     });
   });
 
-  test('returns conflicts with manager and field', async () => {
+  test('an apply returns conflicts with manager and field', async () => {
     const server = new FakeApi();
     const cause = { reason: 'FieldManagerConflict', message: 'conflict with "kubectl" using v1', field: '.data.a' };
     server.answer = () =>
@@ -92,7 +92,7 @@ suite('server-side apply', () => {
     });
   });
 
-  test('returns validation errors and throws other failures', async () => {
+  test('an apply returns validation errors and throws other failures', async () => {
     const server = new FakeApi();
     const causes = [{ field: 'spec.x', message: 'required' }];
     server.answer = () => json({ kind: 'Status', reason: 'Invalid', message: 'invalid', details: { causes } }, 422);
@@ -195,7 +195,7 @@ suite('discovery', () => {
 });
 
 suite('differences of lines', () => {
-  test('differences of lines show changed lines with their surroundings', () => {
+  test('differences of lines show changed lines with their context', () => {
     const before = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].join('\n');
     const after = ['a', 'b', 'c', 'x', 'e', 'f', 'g', 'h'].join('\n');
     assert.deepEqual(

@@ -78,7 +78,7 @@ suite('the search for objects', () => {
     assert.equal((await search.find('a-', never)).length, 25);
   });
 
-  test('searches the chosen namespace where the user may not list all', async () => {
+  test('searches the chosen namespace if the user may not list all namespaces', async () => {
     const { server, search } = cluster({ pods: ['web'] });
     const { answer } = server;
     server.answer = (url, request) =>
@@ -117,7 +117,7 @@ suite('the search for objects', () => {
     assert.equal(pageOf(found('configmaps', '')), `/resources/core/v1/configmaps/${name}?ns=n`);
   });
 
-  test('searches only for the last of several texts that are typed quickly', async () => {
+  test('searches only for the last text during fast typing', async () => {
     const texts: string[] = [];
     const source = objectSource(
       (text) => {

@@ -23,7 +23,7 @@ describe('administration of hosts', () => {
     server = new FakeApi();
   });
 
-  it('shows members with the flush times of the ring, and marks late and failed members', () => {
+  it('shows gossip members with flush times, and marks late and failed members', () => {
     const views = memberViews({
       store: {
         state: 'known',
@@ -91,7 +91,7 @@ describe('administration of hosts', () => {
     await assert.rejects(readSnapshots(server.api, 'm1', signal), /snapshots\[0\]\.name: must be a string/);
   });
 
-  it('reports the progress of a snapshot, and treats an end without a result as a failure', async () => {
+  it('reports the progress of a snapshot, and treats a stream without a result as a failure', async () => {
     const seen: number[] = [];
     server.answer = (_url, { method }) => {
       assert.equal(method, 'POST');
@@ -123,7 +123,7 @@ describe('administration of hosts', () => {
     await assert.rejects(download(), /announced no length/);
   });
 
-  it('sends no archive that the node cannot take, and returns the imported names', async () => {
+  it('rejects an archive that the node cannot accept before the upload, and returns the imported names', async () => {
     let sent = 0;
     const send: SendFile = async (path) => {
       assert.equal(path, '/api/v1/nodes/m1/proxy/hyperedge/images');

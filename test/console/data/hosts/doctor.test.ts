@@ -43,7 +43,7 @@ suite('host checks', () => {
     assert.equal(found.checks.length, 4);
   });
 
-  test('a malformed response with the checks of a host is an error that names the field', async () => {
+  test('a malformed response of host checks causes an error that names the field', async () => {
     const fake = new FakeApi();
     fake.answer = () => json({ ...report, checks: [{ id: 1 }] });
     await assert.rejects(runHostChecks(fake.api, 'n', new AbortController().signal), /checks of node n.*checks\[0\]/);

@@ -37,7 +37,7 @@ suite('usage history', () => {
     assert.equal(summaryOf('used', cpu), 'used: average 1 core, highest 3 cores, latest 1.5 cores');
   });
 
-  test('usage history has no value where there is no sample, and rejects a response of another form with its field', async () => {
+  test('usage history has gaps where there is no sample, and rejects a malformed response with its field', async () => {
     const fake = new FakeApi();
     fake.answer = () => json({ ...answer({}), series: [] });
     assert.equal(await readHistory(fake.api, 'n', { metrics: ['cpu'], since: '1h' }, signal), undefined);

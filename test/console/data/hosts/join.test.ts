@@ -50,7 +50,7 @@ function cluster(server: string, isSigned = true) {
 }
 
 suite('a join command', () => {
-  test('a join command has a token of the cluster for nodes and the hash of its authority', async () => {
+  test('a join command contains a node token of the cluster and the hash of its CA', async () => {
     const { fake, secrets, context } = cluster('https://192.0.2.10:8443');
     const { command, expires } = await createJoinCommand(context, 4);
     const [secret] = secrets;
@@ -72,7 +72,7 @@ suite('a join command', () => {
     for (const { url } of fake.requests) assert.ok(!url.href.includes(key ?? '-'), url.href);
   });
 
-  test('a join command is not created with an invalid address or without a signature', async () => {
+  test('a join command is not created with an invalid address, or if cluster-info has no signature', async () => {
     for (const server of ['https://a;reboot', 'https://$(reboot):1', 'http://192.0.2.1', 'https://a b']) {
       const { secrets, context } = cluster(server);
       await createJoinCommand(context, 1).then(
@@ -86,7 +86,7 @@ suite('a join command', () => {
     assert.equal(addressProblem('https://192.0.2.1:8443'), undefined);
   });
 
-  test('lists join tokens by their metadata, and a deleted token is revoked', async () => {
+  test('lists join tokens without their secrets, and revokes a token by deletion', async () => {
     const { fake, context } = cluster('https://a:1');
     assert.deepEqual(await listTokens(context.api), [{ id: 'abc123', created: '' }]);
     const accept = new Headers(fake.requests[0]?.request.headers).get('accept');
@@ -112,7 +112,7 @@ suite('public key of a certificate', () => {
 });
 
 suite('revisions', () => {
-  test('revisions name the state of each host', () => {
+  test('revisions show the state of each host', () => {
     const nodeStatuses = [
       { nodeName: 'a', currentRevision: 3, targetRevision: 4 },
       { nodeName: 'b', currentRevision: 3, lastFailedRevision: 4, lastFailedRevisionErrors: ['boom'] },

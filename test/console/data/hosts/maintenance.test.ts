@@ -22,7 +22,7 @@ suite('alerts and maintenance', () => {
     assert.match(alerts[0]?.fix ?? '', /hyperedge members/);
   });
 
-  test('an alert of a newer release has a general fix, and an alert that ended is not shown', () => {
+  test('an alert of a newer release has a general fix, and resolved alerts are not shown', () => {
     const [alert] = alertsOf([node('a', ['HyperedgeAlerts', 'True', 'NewAlert (warning); run x'])]);
     assert.deepEqual([alert?.summary, alert?.fix], ['', 'Run "hyperedge alerts" on the host.']);
     assert.deepEqual(alertsOf([node('a', ['HyperedgeAlerts', 'False', 'NewAlert (warning)'])]), []);

@@ -43,7 +43,7 @@ describe('restart of a component', () => {
     await work;
   }
 
-  it('the restart of a component ends with the outcome of the stream', async () => {
+  it('the restart of a component returns the outcome at the end of the stream', async () => {
     answer = () => stream(restart('1', { stage: 'restarting' }), { result: restart('1', { endedAt: 't' }) });
     await run();
     answer = () => stream(restart('2', { stage: 'restarting' }), { error: 'api: revision 7 failed: bad flag' });
@@ -73,7 +73,7 @@ describe('restart of a component', () => {
     await assert.rejects(run(), /^Error: api: not ready$/);
   });
 
-  it('finds the restart whose connection breaks before its ID arrives, and no earlier restart', async () => {
+  it('finds the restart whose connection breaks before its ID arrives, and ignores earlier restarts', async () => {
     answer = () => {
       throw new TypeError('network error');
     };

@@ -20,7 +20,7 @@ const use = (name: string, requester: string, from: number, to?: number) => ({
 });
 
 suite('uses of a rig', () => {
-  test('uses of a rig become bars of the span with a colour for each requester', () => {
+  test('uses of a rig become bars on a timeline with a colour for each requester', () => {
     const uses = usesOf(
       rig(use('c', 'ann', 18), use('b', 'bob', 6, 12), use('a', 'ann', -6, 6), use('z', 'zoe', -9, -8)),
       NOW,
@@ -50,7 +50,7 @@ suite('uses of a rig', () => {
     assert.equal(timelineOf(uses, USE_SPANS['7d'], NOW).bars.length, 4);
   });
 
-  test('bars of the uses of a rig stay within the drawing and visible, also if clocks differ', () => {
+  test('bars of the uses of a rig stay visible inside the timeline, also if clocks differ', () => {
     const uses = usesOf(
       rig(use('future', 'a', 23.999), use('short', 'a', 3, 3), use('late', 'a', 30), { grantedAt: 'x' }),
       NOW,

@@ -37,7 +37,7 @@ suite('rigs', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  test('rigs list the holder first, then the queue, without claims that have ended', () => {
+  test('rigs list the holder first, then the queue, and omit claims that have ended', () => {
     const claim = (name: string, status: object, rigName = 'bench') =>
       ({ metadata: { name }, spec: { rigName }, status }) as AnyObject;
     const claims = [
@@ -53,7 +53,7 @@ suite('rigs', () => {
     );
   });
 
-  test('rigs name the missing field of a board without console or power', () => {
+  test('the page of a rig names the missing field if the rig has no console or power', () => {
     const rig = { spec: { power: { on: {}, off: {} } } } as unknown as AnyObject;
     assert.match(withoutConsole(rig) ?? '', /spec\.console/);
     assert.equal(withoutPower(rig, 'cycle'), undefined);

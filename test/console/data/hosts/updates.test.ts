@@ -95,7 +95,7 @@ describe('progress of an update', () => {
     assert.equal(rows[6]?.message, why);
   });
 
-  it('progress of an update recognizes a rollback by the reason of the guard', () => {
+  it('progress of an update recognizes a rollback by the reason of the update guard', () => {
     const record = { id: '3', from: '1.0.0', to: '2.0.0', phase: 'trying', message: '', timeoutMs: 1_000 } as const;
     for (const state of [
       { elapsedMs: 1e9, starts: 1, restarted: false },

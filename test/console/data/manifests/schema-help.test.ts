@@ -133,7 +133,7 @@ suite('help from schemas', () => {
   });
 });
 
-test('errors of the server are at the lines of their document', () => {
+test('errors of the server are mapped to lines of their document', () => {
   const text =
     'apiVersion: v1\nkind: A\nmetadata:\n  name: a\n---\napiVersion: v1\nkind: B\nmetadata:\n  name: b\nspec:\n  x: 1\n  y: 2\n';
   const [, place] = parseManifests(text).places;

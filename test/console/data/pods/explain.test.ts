@@ -195,7 +195,7 @@ suite('a pod that does not run is explained', () => {
 });
 
 suite('the status of a pod in a list', () => {
-  test('the status of a pod in a list is that of kubectl', () => {
+  test('the status of a pod in a list equals the status that kubectl shows', () => {
     assert.equal(podStatusText(crashed({})), 'CrashLoopBackOff');
     assert.equal(podStatusText(placed({ ready: true, state: { running: {} } })), 'Running');
     assert.equal(podStatusText(unscheduled('x')), 'Pending');

@@ -35,7 +35,7 @@ const file = (name: string, body: string): TarEntry => ({
 const archiveOf = (...entries: TarEntry[]): Promise<Uint8Array> => packTar(entries);
 
 suite('a download from a container', () => {
-  test('downloads a file, and a directory as a new archive without links', async () => {
+  test('downloads a file unchanged, and a directory as an archive without links', async () => {
     const commands: (readonly string[])[] = [];
     const archive = await archiveOf(file('app.log', 'hello'));
     const run: RunCommand = (command, streams) => {
@@ -64,7 +64,7 @@ suite('a download from a container', () => {
     );
   });
 
-  test('refuses entries with hostile names, and links in place of the file', async () => {
+  test('a download refuses entries with hostile names, and links instead of the requested file', async () => {
     const hostile = [
       '../etc/passwd',
       '/etc/passwd',
@@ -106,7 +106,7 @@ suite('a download from a container', () => {
     assert.ok(sent <= 4_608, `${sent}`);
   });
 
-  test('a download reports the error of the command rather than the missing archive', async () => {
+  test('a failed download reports the error of the command instead of the missing archive', async () => {
     const failing = containing(new Uint8Array(0), new Error('tar: nope: No such file or directory'));
     await assert.rejects(download(failing, '/nope', options()), /No such file/);
     await assert.rejects(download(containing(new Uint8Array(1_024)), '/nope', options()), /empty archive/);

@@ -60,7 +60,7 @@ function randomCluster(seed: number): Cluster {
 const combinations = PROTOCOLS.flatMap((protocol) => PORTS.map((port) => ({ protocol, port })));
 
 suite('reachability under network policies', () => {
-  test('reachability agrees with the decision about every pair of pods, on every port, for random policies', () => {
+  test('reachability agrees with the policy decision for every pair of pods on every port, for random policies', () => {
     let open = 0;
     let closed = 0;
     for (let seed = 1; seed <= 300; seed++) {
@@ -85,7 +85,7 @@ suite('reachability under network policies', () => {
     assert.ok(open > 10_000 && closed > 10_000, `${open} open, ${closed} closed`);
   });
 
-  test('reachability agrees with the decision about addresses outside the cluster, for random policies', () => {
+  test('reachability agrees with the policy decision for addresses outside the cluster, for random policies', () => {
     let compared = 0;
     for (let seed = 1; seed <= 300; seed++) {
       const cluster = randomCluster(seed);
@@ -222,7 +222,7 @@ suite('reachability under network policies', () => {
     assert.ok(graph.nodes.some(({ name }) => name === 'namespaces x, y'));
   });
 
-  test('pods in the network of the host and pods without an address are counted, not grouped', () => {
+  test('host-network pods and pods without an address are counted, but not grouped', () => {
     const graph = policyGraph('shop', {
       pods: [
         {
@@ -238,7 +238,7 @@ suite('reachability under network policies', () => {
     assert.deepEqual([graph?.hostNetworkPods, graph?.pendingPods, graph?.edges], [1, 1, []]);
   });
 
-  test('reachability is not computed for more policies and pods than a page can compare', () => {
+  test('reachability is not computed above a limit of policies and pods', () => {
     const rule = {
       from: Array.from({ length: 500 }, (_, index) => ({
         ipBlock: { cidr: `10.2.${index % 250}.0/${24 + (index % 8)}` },

@@ -80,7 +80,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('connects again if no data arrives for longer than the interval of bookmarks', async () => {
+  test('reconnects if no data arrives for longer than the bookmark interval', async () => {
     const { feed, server, clock } = await started(pod('a', '5'));
     await clock.advance(80_000);
     assert.equal(server.watches.length, 1);
@@ -90,7 +90,7 @@ suite('a live collection', () => {
     feed.stop();
   });
 
-  test('connects again at once after the computer slept', async () => {
+  test('reconnects at once after the computer was suspended', async () => {
     const { feed, server, clock } = await started(pod('a', '5'));
     let offsetMs = 0;
     const { nowMs } = clock;

@@ -37,7 +37,7 @@ function object(uid: string, facts: Facts = {}): KubeObject {
 
 const list = (set: ReadonlySet<string>): string[] => [...set].sort();
 
-test('checks the dependent of an unknown owner until the owner was looked up', () => {
+test('rechecks the dependent of an unknown owner until the owner is looked up', () => {
   const graph = new OwnershipGraph();
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['owner']);
   assert.equal(graph.node(toUid('owner'))?.isVirtual, true);

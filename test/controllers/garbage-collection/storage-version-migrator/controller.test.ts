@@ -46,7 +46,7 @@ const ended = (name: string, type: string) =>
 const migrate = (name: string, group: string, resource: string) =>
   migrations().create({ metadata: { name }, spec: { resource: { group, resource } } });
 
-test('stores objects of a custom resource in its new version', { timeout: 60_000 }, async () => {
+test('rewrites the objects of a custom resource in the new storage version', { timeout: 60_000 }, async () => {
   const definitions = plane.of(resources.customResourceDefinitions);
   await definitions.create(crd as never);
   await eventually(

@@ -48,7 +48,7 @@ describe('service CA', () => {
     assert.equal((await certificateIn('peers-tls')).checkHost('db-0.peers.shop.svc'), '*.peers.shop.svc');
   });
 
-  it('service CA does not change foreign secrets, and issues no certificate for names of the API server', async () => {
+  it('service CA does not change secrets of other owners, and issues no certificate for names of the API server', async () => {
     await plane.of(resources.secrets).create({ metadata: { name: 'mine', namespace: 'shop' }, stringData: { a: 'b' } });
     await serve('thief', 'mine');
     const failed = (namespace: string, text: RegExp) =>

@@ -38,7 +38,7 @@ const plan = (facts: Facts): readonly [string | undefined, string | undefined] =
 };
 const FOREIGN = '192.0.2.7 is neither the address that sent the request (192.0.2.8) nor declared';
 
-test('records the address of the connection, of the inventory or of an administrator', () => {
+test('records an address that the connection, the inventory or an administrator proves', () => {
   assert.deepEqual(plan({ approved: '', source: '192.0.2.7' }), ['192.0.2.7', undefined]);
   assert.deepEqual(plan({ approved: 'one', source: '192.0.2.7' }), ['one,192.0.2.7', undefined]);
   assert.deepEqual(plan({ approved: '', source: '192.0.2.8', inventory: ['192.0.2.7'] }), ['192.0.2.7', undefined]);

@@ -272,7 +272,7 @@ test('deletes finished requests after an hour and pending ones after a day', () 
   assert.equal(cleanInMs(request({}, [{ type: 'Denied', atMs: NOW }]), NOW), hour);
 });
 
-test('signs with the cluster authority while a master or the node runs a release without the kubelet authority', () => {
+test('signs with the cluster CA while a master or the node runs a release without the kubelet CA', () => {
   const reporting = (name: string, report: object, labels = {}): Node => ({
     metadata: { name, labels, annotations: { 'hyperedge.dev/host-report': JSON.stringify(report) } },
   });

@@ -80,7 +80,7 @@ test('a node can renew its expired certificate with the certificate itself, but 
   assert.ok(renewed.validToDate.getTime() > Date.now());
 });
 
-test('does not approve an older copy of the certificate, another name or a deleted Node', async () => {
+test('does not renew an older copy of the certificate, another node name or a deleted Node', async () => {
   const [last, copy] = await Promise.all([issue(plane.api.ca, ofNode('kept')), issue(plane.api.ca, ofNode('kept'))]);
   await plane.addNode('kept', (node) => {
     Object.assign(node.metadata ?? {}, { annotations: { [CLIENT_KEY]: keyOf(last) } });

@@ -39,7 +39,7 @@ test('endpoints of a service without backends have no subsets', () => {
   assert.equal(planned([])?.subsets, undefined);
 });
 
-test('labels a headless service, which may have no ports', () => {
+test('sets the headless label, also on services without ports', () => {
   const made = planned([pod({ ip: '10.0.0.1', ready: true })], service({ selector: { app: 'a' }, clusterIP: 'None' }));
   assert.equal(made?.metadata?.labels?.['service.kubernetes.io/headless'], '');
   assert.equal(made?.subsets?.[0]?.addresses?.length, 1);

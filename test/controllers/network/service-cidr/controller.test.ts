@@ -111,7 +111,7 @@ test('restores a manually deleted address only while its service exists', async 
   await assert.rejects(addresses.get(name), (error: unknown) => isApiError(error, 'NotFound'));
 });
 
-test('keeps the range of the API servers while their service has its address', async () => {
+test('keeps the ServiceCIDR that contains the address of the service kubernetes', async () => {
   await ranges().delete('kubernetes');
   await becomes('kubernetes', 'False Terminating');
   await assert.rejects(newService('none', { clusterIP: '10.96.0.5' }), /does not match|already allocated/);

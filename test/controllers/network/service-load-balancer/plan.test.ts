@@ -84,7 +84,7 @@ test('assigns addresses of one family to a PreferDualStack service if the pool h
   assert.match(plan([service('s', both('RequireDualStack'))], { ranges: ['10.0.0.1'] })['s'] ?? '', /no free IPv6/);
 });
 
-test('shares node addresses between services by port without a pool', () => {
+test('without a pool, services share node addresses by port', () => {
   const reserved = { annotations: { 'hyperedge.dev/reserved-host-ports': 'TCP/8443' } };
   const excluded = { labels: { 'node.kubernetes.io/exclude-from-external-load-balancers': '' } };
   const nodes = [

@@ -85,7 +85,9 @@ test('creates a claim from an existing template, and deletes the claim after its
   );
 });
 
-test('releases and keeps a shared claim, and ends a pod whose device is tainted', { timeout: 60_000 }, async () => {
+test('releases a shared claim of ended pods but keeps the claim, and evicts a pod whose device is tainted', {
+  timeout: 60_000,
+}, async () => {
   await claims().create({ metadata: { name: 'shared', namespace: 'default' }, spec: request });
   const pod = await pods().create({
     metadata: { name: 'two', namespace: 'default' },

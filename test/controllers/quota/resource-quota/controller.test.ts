@@ -49,7 +49,7 @@ describe('resource quota controller', () => {
     });
   const remove = (namespace: string, name: string) => pods.delete(name, namespace, { gracePeriodSeconds: 0 });
 
-  it('the quota controller counts objects from before the quota, and deletions', async () => {
+  it('the quota controller counts objects that are older than the quota, and deletions', async () => {
     await newNamespace('before');
     await newPod('before', 'a');
     await newPod('before', 'b', '200m');
@@ -66,7 +66,7 @@ describe('resource quota controller', () => {
     await says('before', { ...used, pods: '1', 'requests.cpu': '100m' });
   });
 
-  it('the quota controller follows changed limits and kinds that are created later', async () => {
+  it('the quota controller applies changed limits, and counts kinds that are created later', async () => {
     await newNamespace('later');
     await limit('later', { 'count/crontabs.stable.example.com': '1' });
     await says('later', { 'count/crontabs.stable.example.com': '0' });

@@ -166,7 +166,7 @@ test('attaches an inline iSCSI disk to several nodes only for read-only pods', a
   for (const each of [disk, shared]) await is(uniqueIscsiName(each));
 });
 
-test('restarts the six-minute timeout of an unhealthy node after a pod has needed the volume', async () => {
+test('restarts the six-minute timeout of an unhealthy node when a pod needed the volume in between', async () => {
   const disk = { ...iscsi, lun: 4 };
   const unique = uniqueIscsiName(disk);
   const touch = (): Promise<Node> =>

@@ -94,7 +94,7 @@ describe('local volume provisioner', () => {
     assert.equal(planLocalVolume({ ...foreign, metadata: { name: NAME } }, ready), 'keep');
   });
 
-  it('local volume provisioner never derives a path from the names on a Node', () => {
+  it('local volume provisioner derives no path from names on a Node', () => {
     assert.deepEqual(volumeNames(`../etc,${NAME},,pvc-x/../..,${NAME}/..`), [NAME]);
     assert.deepEqual(volumeNames(undefined), []);
   });

@@ -42,7 +42,7 @@ test('expands a local volume: updates the claim, then the volume, then waits for
   assert.equal(awaitsNodeExpansion(done), false);
 });
 
-test("leaves a driver's volume to the driver's controller, with upstream's event", () => {
+test("does not expand a CSI volume, and emits upstream's event", () => {
   const csi = { csi: { driver: 'd', volumeHandle: 'h' } };
   const plan = planExpansion(claim(), volume('1Gi', 'd', csi), 0);
   assert.deepEqual([plan.kind, plan.kind === 'event' && plan.reason], ['event', 'ExternalExpanding']);

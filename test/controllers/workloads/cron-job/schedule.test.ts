@@ -93,7 +93,7 @@ test('finds the same times as a search over every minute for random schedules, i
   }
 });
 
-test('finds the last missed time after years, and keeps the interval of @every', () => {
+test('finds the last missed time after years, and preserves the interval of @every', () => {
   const schedule = parseSchedule('*/5 3 * * *', 'Europe/Berlin');
   const found = lastTime(schedule, at('2016-01-01T00:00:00Z'), at('2026-01-01T12:00:00Z'));
   assert.equal(new Date(found?.atMs ?? 0).toISOString(), '2026-01-01T02:55:00.000Z');

@@ -126,7 +126,7 @@ test('respects maxUnavailable during a rolling update and completes the update',
   }
 });
 
-test('the status of a daemon set counts nodes', () => {
+test('the status of a daemon set counts nodes by the state of their pods', () => {
   const { status } = planDaemonStatus(
     snapshot(
       [on('a'), on('b', 'old', { ready: false }), on('c')],
@@ -175,7 +175,7 @@ test('pins the pod to its node, adds daemon tolerations and keeps its own requir
   assert.equal(made.metadata?.labels?.['controller-revision-hash'], 'hash');
 });
 
-test("stores revision data with the same bytes as Go's patch of the template", () => {
+test('stores revision data with the same bytes as kube-controller-manager', () => {
   const template = {
     spec: { nodeName: '', containers: [{ name: 'c', image: 'i', resources: {}, ports: [] }] },
     metadata: { labels: { b: '1', a: '2' } },

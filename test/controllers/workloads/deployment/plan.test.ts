@@ -192,7 +192,7 @@ test('respects maxSurge and maxUnavailable during a rolling update and completes
   }
 });
 
-test('keeps proportions and converges when scaled during a roll-out', () => {
+test('keeps the proportions of replica sets when scaled during a roll-out, and converges', () => {
   for (let seed = 1; seed <= 200; seed++) {
     const random = seeded(seed);
     const world = new World(deployment(2 + Math.floor(random() * 10)), seed);
@@ -264,7 +264,7 @@ test('deletes the oldest revisions beyond revisionHistoryLimit', () => {
   assert.equal(maxRevision(world.sets), 5n);
 });
 
-test('revisions of a deployment have 64 bits', () => {
+test('revision numbers of a deployment have 64 bits', () => {
   const world = new World(deployment(1), 3);
   world.settle();
   const old = world.setOf('v1');

@@ -190,7 +190,7 @@ describe('disruption controller', () => {
     );
   });
 
-  it('marks a pod that a taint evicts with its current generation', async () => {
+  it('sets DisruptionTarget with the current generation on a pod that a taint evicts', async () => {
     const pods = plane.of(resources.pods);
     await plane.addNode('tainted', (node) => {
       node.spec = { taints: [{ key: 'example.com/out', effect: 'NoExecute' }] };
@@ -208,7 +208,7 @@ describe('disruption controller', () => {
     await pods.patch('evicted', namespace, 'merge', { metadata: { finalizers: null } });
   });
 
-  it('resets DisruptionTarget two minutes after an eviction that did not happen', async () => {
+  it('clears DisruptionTarget two minutes after an eviction without a deletion', async () => {
     await readyPod('left', 'stays');
     const mark = (lastTransitionTime: string) =>
       plane.of(resources.pods).patch(

@@ -135,7 +135,7 @@ describe('disruption budgets', () => {
     assert.deepEqual(reasons(budgetOf({ maxUnavailable: 1 }), [pod()]), ['Warning UnmanagedPods']);
   });
 
-  it('disruption budgets query each controller once, and only for budgets computed from its scale', () => {
+  it('disruption budgets query each controller once, and only if the budget depends on its scale', () => {
     const pods = [pod({ owner: 'x' }), pod({ owner: 'y' }), pod({ owner: 'x' }), pod()];
     const queriedFor = (spec: PodDisruptionBudget['spec']) =>
       controllersToRead(budgetOf(spec), pods).map(({ uid }) => uid);
@@ -243,7 +243,7 @@ describe('scales of controllers', () => {
 });
 
 describe('targets of disruptions', () => {
-  it('targets of disruptions become stale if the pod is not deleted within two minutes', () => {
+  it('targets of disruptions are cleared if the pod is not deleted within two minutes', () => {
     const target = (facts: Parameters<typeof pod>[0], condition: object = {}): number | undefined => {
       const made = pod(facts);
       const conditions = [

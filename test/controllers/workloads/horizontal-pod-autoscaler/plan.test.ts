@@ -155,7 +155,7 @@ test('evaluates object and external metrics by value and by average', () => {
   assert.equal(byAverage.status.currentMetrics?.[0]?.object?.current.averageValue, '27500m');
 });
 
-test('applies bounds first and does not change a target scaled to zero', () => {
+test('applies minReplicas and maxReplicas first, and does not change a target scaled to zero', () => {
   assert.equal(plan(autoscaler([cpu(50)]), { replicas: 12 }).rescale?.replicas, 10);
   assert.equal(plan(autoscaler([cpu(50)], { minReplicas: 3 }), { replicas: 2 }).rescale?.replicas, 3);
   const off = plan(autoscaler([cpu(50)]), { replicas: 0 });
@@ -164,7 +164,7 @@ test('applies bounds first and does not change a target scaled to zero', () => {
   assert.deepEqual([capped.rescale?.replicas, conditions(capped)[2]], [3, 'ScalingLimited=True TooManyReplicas']);
 });
 
-test('counts earlier changes of the scaling period against the rate of a policy', () => {
+test('counts earlier changes in the period of a scaling policy against its limit', () => {
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 2, periodSeconds: 60 }] } });
   const bounds = { min: 1, max: 100 };
   const memory = rescaled(NO_MEMORY, 5, 6, NOW - 30_000);
@@ -192,7 +192,7 @@ test('reports a scale that cannot be read', () => {
 });
 
 /** Oracle: the documented formula, with all metrics present and without windows and rates. */
-test('matches ceil(sum of usage / target) for random usage, within bounds', () => {
+test('computes ceil(sum of usage / target) for random usage, within bounds', () => {
   for (let seed = 1; seed <= 500; seed++) {
     const random = seeded(seed);
     const replicas = 1 + Math.floor(random() * 8);

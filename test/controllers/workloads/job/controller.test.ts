@@ -38,7 +38,7 @@ const running = (name: string, count: number): Promise<Pod[]> =>
     return pods.length === count && pods;
   }, `${count} running pods of ${name}`);
 
-test('completes a job of many pods for kubectl, counts each once and removes all finalizers', async () => {
+test('completes a job of many pods, counts each pod once and removes all finalizers', async () => {
   await jobs().create(job('many', { completions: 12, parallelism: 4 }));
   const seen = new Set<string>();
   await eventually(
@@ -99,7 +99,7 @@ test('suspends and resumes a job through the API', async () => {
   assert.equal((await jobs().get('paused', namespace)).status?.failed, undefined);
 });
 
-test('deletes pods with a background or foreground deletion, and removes finalizers of orphans', async () => {
+test('removes job finalizers from pods on background and foreground deletion, and from orphans', async () => {
   for (const cascade of ['background', 'foreground', 'orphan']) {
     const name = `gone-${cascade}`;
     await jobs().create(job(name, { completions: 2, parallelism: 2 }));
@@ -133,7 +133,7 @@ test('deletes a finished job and its pods after its TTL', async () => {
   );
 });
 
-test('adopts and counts a pod without a job that the selector matches', async () => {
+test('adopts and counts a pod without an owner that the selector of the job matches', async () => {
   const labels = { adopt: 'me' };
   await plane.of(resources.pods).create({
     metadata: { name: 'stray', namespace, labels },

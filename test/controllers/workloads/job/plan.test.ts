@@ -5,7 +5,7 @@ import { expiresInMs } from '../../../../src/controllers/workloads/ttl-after-fin
 import { NOW, seeded } from '../../objects.ts';
 import { job, World } from './objects.ts';
 
-test('a set of job indexes has the same text, union and gaps as a set of numbers', () => {
+test('a compact list of job indexes behaves like a set of numbers', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = seeded(seed);
     const draw = (): number[] => Array.from({ length: 12 }, () => Math.floor(random() * 20));
@@ -24,7 +24,7 @@ test('a set of job indexes has the same text, union and gaps as a set of numbers
   assert.equal(String(Indexes.parse('1,3-9', 5)), '1,3,4');
 });
 
-test('limits completions to parallelism and counts each pod after its finalizer is removed', () => {
+test('limits running pods to parallelism, and counts each finished pod after its finalizer is removed', () => {
   const world = new World({ completions: 3, parallelism: 2 }).settle();
   assert.equal(world.running().length, 2);
   assert.equal(world.status.startTime, '2026-01-01T00:00:00Z');
@@ -64,7 +64,7 @@ test('a work-queue job succeeds when one pod has succeeded and all pods have ter
   assert.ok(world.conditions.includes('Complete=True CompletionsReached'));
 });
 
-test('delays failures exponentially and fails the job at the limit', () => {
+test('delays failed pods with exponential back-off and fails the job at the back-off limit', () => {
   const world = new World({ backoffLimit: 2 }).settle();
   for (const expected of [10_000, 20_000]) {
     world.end(world.running()[0], 1);
@@ -113,7 +113,7 @@ test('fails the job at its deadline and deletes its pods', () => {
   assert.deepEqual([world.pods.length, world.status.failed], [0, 2]);
 });
 
-test('runs each index once, with host name, annotation and variable', () => {
+test('runs each index once, with host name, annotation and environment variable of the index', () => {
   const world = new World({ completionMode: 'Indexed', completions: 4, parallelism: 2 }).settle();
   assert.deepEqual(world.indexes, ['0', '1']);
   const pod = world.pods[1];
@@ -171,7 +171,7 @@ test('grows and shrinks an elastic job with its completions', () => {
   assert.deepEqual(world.indexes, ['0', '1', '2', '3']);
 });
 
-test('an indexed job applies limit and back-off per index', () => {
+test('an indexed job applies backoffLimitPerIndex and a back-off per index', () => {
   const world = new World({
     completionMode: 'Indexed',
     completions: 2,

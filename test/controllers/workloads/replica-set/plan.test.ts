@@ -38,7 +38,7 @@ test('creates missing pods and deletes surplus pods, except while writes are unc
   assert.equal(plan.create, 0);
 });
 
-test('ignores finished and deleted pods, and creates 501 missing pods in two plans', () => {
+test('ignores finished and deleted pods, and creates 501 missing pods in two bursts', () => {
   const gone = [pod({ owner: 'owner', phase: 'Failed' }), pod({ owner: 'owner', deleting: true })];
   assert.equal(planReplicas(snapshot(1, gone), context).create, 1);
   assert.equal(planReplicas(snapshot(501, []), context).create, 500);

@@ -175,7 +175,7 @@ test('does not change a foreign pod with a name of the set, and reports the conf
   await rolledOut('taken');
 });
 
-test('creates a pod again after scaling down and up once the old claim is deleted', async () => {
+test('recreates a pod after scaling down and up only when the old claim is deleted', async () => {
   const claim = {
     metadata: { name: 'data' },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },

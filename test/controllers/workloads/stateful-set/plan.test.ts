@@ -180,7 +180,7 @@ test('counts the status, and updates the current revision once all pods are upda
   assert.deepEqual([all?.currentRevision, all?.currentReplicas, all?.updatedReplicas], ['web-new', 3, 3]);
 });
 
-test('delays an ordered set by minReadySeconds', () => {
+test('an ordered set waits minReadySeconds before the next pod', () => {
   const set = statefulSet({ minReadySeconds: 10 });
   const { actions, status, recheckAfterMs } = plan(set, [member(set, 0, { readySinceMs: NOW - 4_000 })]);
   assert.deepEqual(
@@ -321,7 +321,7 @@ test('respects all limits in random simulations, and converges once no pod fails
   }
 });
 
-test('plans a set of two billion replicas in bounded time and limits the pods created at once', () => {
+test('plans a set of two billion replicas in bounded time and limits the pods that are created at once', () => {
   const replicas = 2_147_483_647;
   const begun = performance.now();
   const ordered = statefulSet({ replicas });

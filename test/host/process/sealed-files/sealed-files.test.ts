@@ -54,7 +54,7 @@ test('a sealed file is not rewritten if its content is unchanged', async () => {
   assert.equal(text(await open().read('pods')), 'two');
 });
 
-test('rejects every changed byte, a truncated file, another name, another node and another key', async () => {
+test('rejects a sealed file with changed bytes, a truncation, another name, another node or another key', async () => {
   await files.write('pods', Buffer.from(SECRET));
   const path = join(root, 'state/pods');
   const good = await readFile(path);
@@ -90,7 +90,7 @@ test('the next write replaces a lost or damaged key of sealed files', async () =
   assert.equal(text(await open().read('pods')), 'two');
 });
 
-test('sealed files have no names outside of their directory', async () => {
+test('rejects names of sealed files outside of their directory', async () => {
   for (const name of ['../x', 'a/b', '', '.', 'A'])
     await assert.rejects(files.write(name, Buffer.from('x')), /is not a name/);
 });

@@ -94,7 +94,7 @@ const nodeAnswer = {
 };
 
 describe('top --history', () => {
-  it('draws plots as wide as the terminal for all nodes', async () => {
+  it('draws plots for all nodes in the width of the terminal', async () => {
     const { code, stdout, paths } = await run(
       ['top', '--history', '24h'],
       cluster(() => nodeAnswer),
@@ -114,7 +114,7 @@ describe('top --history', () => {
     );
   });
 
-  it('accepts the flag after the kind, and prints a table without a terminal', async () => {
+  it('accepts the flag --history after the kind, and prints a table if the output is no terminal', async () => {
     for (const args of [
       ['top', 'node', 'edge-1', '--history', '7d'],
       ['top', '--history=7d', 'node', 'edge-1'],
@@ -182,7 +182,7 @@ describe('top --history', () => {
     assert.match(down.stdout, /node\/edge-2/);
   });
 
-  it('rejects other formats, kinds and missing flags', async () => {
+  it('rejects unsupported formats, unsupported kinds and missing flags', async () => {
     for (const [args, message] of [
       [['top', '--history', '24h', '-o', 'yaml'], /--output accepts only json/],
       [['top', '--history', '24h', 'services'], /"services": --history accepts nodes and pods/],

@@ -152,7 +152,7 @@ test('kubectl proxy accepts only host names of the local host, so that a web pag
 
 const POD = '/api/v1/namespaces/a/pods/b';
 
-test('refuses exec and attach of pods in every spelling', async () => {
+test('refuses exec and attach of pods in every spelling of the path', async () => {
   await proxied([], async (call, port) => {
     for (const path of [
       `${POD}/exec?command=sh`,

@@ -44,7 +44,7 @@ describe('projected files', () => {
     );
   });
 
-  it('projected files never leave their volume', async () => {
+  it('projected files cannot be written outside of their volume', async () => {
     const volume = join(directory, 'inside');
     await mkdir(volume);
     for (const path of ['../x', '/x', 'a/../../x', '..x', '', 'a\0b']) {
@@ -73,7 +73,7 @@ describe('sub-paths', () => {
     assert.equal(mountinfo.split(`${directory}/target/file`).length, 2);
   });
 
-  it('sub-paths follow the links of a projected volume', async () => {
+  it('sub-paths resolve the symbolic links of a projected volume', async () => {
     const volume = join(directory, 'projected');
     await mkdir(volume);
     const target = join(directory, 'target/key');
@@ -90,7 +90,7 @@ describe('sub-paths', () => {
     assert.equal((await readFile('/proc/self/mountinfo', 'utf8')).split(` ${target} `).length, 2);
   });
 
-  it('sub-paths reject links out of the volume at any position, and `..`', async () => {
+  it('sub-paths reject `..` and links out of the volume at any position', async () => {
     const volume = join(directory, 'evil');
     await mkdir(join(volume, 'real'), { recursive: true });
     await mkdir(`${volume}-twin`);
@@ -145,7 +145,7 @@ describe('group ownership', () => {
     assert.deepEqual(await of(join(volume, 'd/late')), [0, 0, 0o600]);
   });
 
-  it('group ownership never reaches a file outside while a process replaces entries by links', {
+  it('setting group ownership never changes a file outside of the volume while a process replaces entries by links', {
     timeout: 60_000,
   }, async () => {
     const volume = join(directory, 'raced');

@@ -29,7 +29,7 @@ describe('files of the usage history', () => {
     assert.deepEqual(await files.list(), []);
   });
 
-  it('files of the usage history are rejected when they are cut at any byte, changed at any byte, or of a newer version', async () => {
+  it('files of the usage history are rejected when they are truncated, changed at any byte, or of a newer version', async () => {
     const files = createHistoryFiles(directory);
     await files.replace('7.history', content.subarray(0, 200));
     const path = join(directory, '7.history');

@@ -33,13 +33,13 @@ test('serves files and directories below the log directory, and follows no links
   assert.equal(await logs.names('..'), undefined);
 });
 
-test('closes a file that cannot be inspected', async () => {
+test('closes a log file that cannot be inspected', async () => {
   const logs = hostLogs(join(directory, 'log'));
   const refused = async () => assert.equal(await logs.open('messages'), undefined);
   assert.equal(await openAfterFailingStat(join(directory, 'log/messages'), refused), 0);
 });
 
-test('rejects a socket and a pipe without a writer, and does not block threads', async () => {
+test('rejects a socket and a pipe without a writer as log files, and does not block threads', async () => {
   const logs = hostLogs(join(directory, 'log'));
   execFileSync('mkfifo', [join(directory, 'log/pipe')]);
   // The test opens more pipes than libuv has threads.

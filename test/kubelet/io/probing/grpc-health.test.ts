@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { probeNetwork } from '../../../../src/kubelet/io/probing/index.ts';
 import { Reader } from '../../../../src/wire/protobuf/protobuf.ts';
 
-test('ends a gRPC probe whose response is endless', async () => {
+test('ends a gRPC probe with an endless response', async () => {
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
   server.on('session', (session) => sessions.add(session));
@@ -34,7 +34,7 @@ test('ends a gRPC probe whose response is endless', async () => {
   }
 });
 
-test('a gRPC probe sends a service name of any length as a whole', async () => {
+test('a gRPC probe sends a service name of any length completely', async () => {
   const names: string[] = [];
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();

@@ -40,7 +40,7 @@ const pushed = frame(
   ]),
 );
 
-test('streams pushed by a pod, and their resets, fail only the gRPC probe', async () => {
+test('pushed or reset streams of a pod fail only the gRPC probe', async () => {
   const ends = [
     frame(RESET, 0, 2, Buffer.from([0, 0, 0, 2])),
     frame(GOAWAY, 0, 0, Buffer.from([0, 0, 0, 0, 0, 0, 0, 2])),
@@ -55,7 +55,7 @@ test('streams pushed by a pod, and their resets, fail only the gRPC probe', asyn
   }
 });
 
-test('an unrequested response 101 ends the probe with that status', async () => {
+test('an unrequested response 101 ends the probe with status 101', async () => {
   for (const headers of ['', 'Connection: upgrade\r\nUpgrade: x\r\n']) {
     const port = await podThatSays(Buffer.from(`HTTP/1.1 101 S\r\n${headers}\r\nbytes`), 5_000);
     const got = await probeNetwork.httpGet(new URL(`http://127.0.0.1:${port}/`), {}, AbortSignal.timeout(3_000));

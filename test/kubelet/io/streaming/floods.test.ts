@@ -160,7 +160,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('uses the last of many terminal sizes without parsing each', async () => {
+  it('parses only the last of many terminal sizes', async () => {
     const { socket } = await client('/tty', WEBSOCKET);
     const began = process.cpuUsage();
     socket.write(masked(2, Buffer.concat([Buffer.from([4]), Buffer.alloc(900_000, '}')])));
@@ -173,7 +173,7 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     socket.destroy();
   });
 
-  it('the streaming server survives any damage to a session', async () => {
+  it('the streaming server survives any corruption of a session', async () => {
     const next = generator(20_2612);
     const below = (most: number): number => Math.floor(next() * most);
     const session = Buffer.concat([

@@ -161,7 +161,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
   const query = (command: readonly string[], ...flags: string[]): string =>
     [...command.map((word) => `command=${encodeURIComponent(word)}`), ...flags.map((flag) => `${flag}=1`)].join('&');
 
-  it('the SPDY header dictionary is that of the specification', () => {
+  it('the SPDY header dictionary equals the dictionary in the specification', () => {
     let a = 1;
     let b = 0;
     for (const byte of SPDY_DICTIONARY) {
@@ -185,7 +185,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     for (const block of blocks) assert.deepEqual(decodeHeaderBlock(encodeHeaderBlock(block)), block);
   });
 
-  it('exec reports the exit code on the error stream after the outputs have ended', async () => {
+  it('exec sends the exit code on the error stream after stdout and stderr have ended', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'cat; echo e >&2; exit 9'], 'stdin', 'stdout', 'stderr'));
     await client.open(1, { streamtype: 'error' }, FLAG_FIN);
     await client.open(3, { streamtype: 'stdin' });
@@ -254,7 +254,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.equal(client.received(3).length, 300_000);
   });
 
-  it('a stream stops reading when the process does not read, and acknowledges consumed data', async () => {
+  it('a stream stops reading when the process does not read, and acknowledges only consumed data', async () => {
     const client = Client.spdy(port, query(['sh', '-c', 'sleep 0.7; wc -c'], 'stdin', 'stdout'));
     await client.open(1, { streamtype: 'error' });
     await client.open(3, { streamtype: 'stdin' });
@@ -274,7 +274,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
     assert.ok(acknowledged > 25_000_000, `${acknowledged} bytes acknowledged`);
   });
 
-  it('kills the process of a client that disconnects, and all processes at stop', async () => {
+  it('kills the process of a client that disconnects, and all processes when the server stops', async () => {
     processes = [];
     const vanishing = Client.spdy(port, query(['sleep', '60'], 'stdout'));
     await vanishing.open(1, { streamtype: 'error' });
@@ -300,7 +300,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
       assert.match(client.head, /X-Accepted-Stream-Protocol-Versions: v4\.channel\.k8s\.io/);
     });
 
-    it('rejects a session without streams, or with an unknown upgrade, with no further data on the connection', async () => {
+    it('rejects a session without streams or with an unknown upgrade, and closes the connection', async () => {
       const none = Client.spdy(port, query(['true']));
       none.socket.write('GET /after HTTP/1.1\r\nHost: pod\r\n\r\n');
       await none.closed();
@@ -410,7 +410,7 @@ describe('streaming protocols', { timeout: 60_000 }, () => {
         messages.filter((message) => message[0] === channel).map((message) => message.subarray(1)),
       ).toString();
 
-    it('version 5 of the WebSocket protocol closes only standard input', async () => {
+    it('a close signal in version 5 of the WebSocket protocol closes only stdin', async () => {
       const path = `/exec?${query(['sh', '-c', 'cat; echo after'], 'stdin', 'stdout')}`;
       const { socket, messages, closed } = await session(path, ['v5.channel.k8s.io']);
       assert.equal(socket.protocol, 'v5.channel.k8s.io');

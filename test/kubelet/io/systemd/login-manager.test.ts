@@ -110,7 +110,7 @@ describe('the login manager', () => {
     );
   });
 
-  it('reports a shutdown and its cancellation only from the login manager', async () => {
+  it('reports a shutdown and its cancellation only if the signal comes from the login manager', async () => {
     const heard: boolean[] = [];
     const signals = await login().follow((begins) => heard.push(begins));
     assert.ok(calls.includes('AddMatch'));

@@ -104,7 +104,7 @@ describe('calls to systemd', () => {
 
   const manager = () => createServiceManager(createManagerBus(path));
 
-  it('a call to systemd waits for its job, also if the end of the job arrives together with the reply', async () => {
+  it('a call to systemd waits for its job, even if the reply and the end of the job arrive together', async () => {
     answer = (socket, _, serial) => socket.write(Buffer.concat([jobReply(serial), jobRemoved('done')]));
     await manager().ensure('x.slice', [{ name: 'CPUShares', value: 100n }]);
     assert.deepEqual(calls, ['StartTransientUnit']);
@@ -144,7 +144,7 @@ describe('calls to systemd', () => {
     assert.deepEqual(calls, ['StartTransientUnit', 'SetUnitProperties', 'StartUnit']);
   });
 
-  it("treats a missing slice as stopped, and reports other errors with systemd's message", async () => {
+  it('treats a missing slice as stopped, and reports other errors with the message of systemd', async () => {
     answer = (socket, _, serial) => socket.write(failure(serial, 'NoSuchUnit'));
     const systemd = manager();
     await systemd.stop('x.slice');
@@ -189,7 +189,7 @@ describe('calls to systemd', () => {
 });
 
 describe('the wire format', () => {
-  it('D-Bus messages align values as specified', () => {
+  it('D-Bus messages align values as the specification requires', () => {
     const writer = new Writer();
     writer.byte(1);
     writer.uint32(2);

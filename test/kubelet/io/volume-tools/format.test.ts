@@ -149,7 +149,7 @@ describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {
     await assert.rejects(result('sleep', ['30'], 100), /sleep: no exit within 0.1 s/);
   });
 
-  it('rejects a partition table, another file system and an unformatted disk in read-only mode', async () => {
+  it('rejects partition tables, other file systems, and unformatted disks in read-only mode', async () => {
     blank();
     await refuses(attach(), /unformatted disk in read-only mode/, 'ext4', true);
     write(510, Buffer.from([0x55, 0xaa]));

@@ -33,7 +33,7 @@ describe('iSCSI with CHAP', () => {
     await chmod(join(directory, 'iscsiadm'), 0o755);
   };
 
-  it('sets names and passwords before discovery and before login', async () => {
+  it('sets CHAP names and passwords before discovery and before login', async () => {
     await program('case "$*" in *--login*) echo "login refused" >&2; exit 1 ;; esac');
     await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), /login refused/);
     const calls = (await readFile(join(directory, 'calls'), 'utf8')).trim().split('\n');
@@ -52,7 +52,7 @@ describe('iSCSI with CHAP', () => {
     ]);
   });
 
-  it('reports a setting that could not be applied, without its value', async () => {
+  it('the error of a CHAP setting omits its value', async () => {
     await program('case "$*" in *password*) exit 7 ;; esac');
     await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), (error: Error) => {
       assert.equal(error.message, 'iscsiadm: discovery.sendtargets.auth.password was not set');
