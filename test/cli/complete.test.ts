@@ -51,7 +51,7 @@ test('completes flags and their values', async () => {
   assert.deepEqual((await completed('help', 'join')).values, ['joining']);
 });
 
-describe('values of this host', () => {
+describe('completion of values on this host', () => {
   let root = '';
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'he-complete-'));
@@ -82,7 +82,7 @@ describe('values of this host', () => {
   });
 });
 
-describe('values of the cluster', () => {
+describe('completion of values in the cluster', () => {
   let directory = '';
   let server: Server;
   let answers = true;

@@ -114,7 +114,7 @@ const MISTAKES: readonly (readonly [argv: string, code: 1 | 2, stderr: RegExp])[
 
 const ERROR_NUMBER = /\bE[A-Z]{3,}\b|EAI_|syscall|at .*\.ts:\d|undefined|\[object/;
 
-describe('mistakes without an installation', { concurrency: 4 }, () => {
+describe('errors of commands without an installation', { concurrency: 4 }, () => {
   let root = '';
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'he-mistakes-'));

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { Appliance, eventually, executable, run } from './harness.ts';
 import { helloImage } from './images.ts';
 
-describe('manifests and images', () => {
+describe('errors of manifests and images', () => {
   let appliance: Appliance;
   before(async () => {
     appliance = await Appliance.create();

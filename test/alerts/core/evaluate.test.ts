@@ -29,7 +29,7 @@ const plain = (value: Value): unknown =>
         value.map(({ labels, value: each }) => [[...labels].map(([name, text]) => `${name}=${text}`).join(','), each]),
       );
 
-describe('evaluation of rules', () => {
+describe('evaluation of alert expressions', () => {
   it('comparison operators filter vectors and keep the values of matching series', () => {
     const scrape = [reading('a', { x: '1' }, 3), reading('a', { x: '2' }, 9)];
     assert.deepEqual(valuesOf('a > 5', [[0, scrape]]), { 'x=2': 9 });
@@ -50,7 +50,7 @@ describe('evaluation of rules', () => {
     assert.deepEqual(valuesOf('all and on (node) used', [[0, scrape]]), { 'node=n,kind=t': 10 });
   });
 
-  it('rejects several series on one side of an operator', () => {
+  it('rejects a vector match with several series on one side', () => {
     const scrape = [reading('a', { x: '1' }, 1), reading('a', { x: '2' }, 1), reading('b', {}, 1)];
     assert.throws(() => valuesOf('a / on () b', [[0, scrape]]), { code: 'bad-rule' });
   });

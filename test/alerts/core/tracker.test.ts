@@ -126,7 +126,7 @@ describe('states of alerts', () => {
   });
 });
 
-describe('shipped rules', () => {
+describe('shipped alert rules', () => {
   it('shipped rules can all be evaluated without an error', () => {
     const rules = compiledRules();
     assert.ok(rules.length >= 12);

@@ -39,7 +39,7 @@ function run(source: string, answer: ReturnType<AccessChecker>, budget = 1_000_0
 
 const yes = { allowed: true, reason: 'because', error: '' };
 
-describe('the authorizer', () => {
+describe('the authorizer variable of CEL', () => {
   it('passes the attributes of an authorization check to the authorizer', () => {
     const cases: [string, AccessRequest][] = [
       ["authorizer.path('/healthz').check('get').allowed()", { path: '/healthz', verb: 'get' }],

@@ -351,7 +351,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   [`'${'a'.repeat(200_000)}'`, /expression is larger than/],
 ];
 
-describe('CEL', () => {
+describe('CEL language', () => {
   it('evaluates CEL expressions to the expected values', () => {
     const wrong: string[] = [];
     for (const source of TRUE) {

@@ -27,7 +27,7 @@ test('writes reserved ports sorted and without duplicates, and parses the same l
   ]);
 });
 
-test('uses the kubelet port without the annotation, skips malformed entries and limits their number', () => {
+test('uses the kubelet port if the annotation is missing, skips malformed entries and limits their number', () => {
   assert.deepEqual(reservedPortsOf({ status: { daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } } }), [
     { protocol: 'TCP', port: 10_250 },
   ]);

@@ -79,7 +79,7 @@ test('limits the size of the response for many invalid items', () => {
   assert.equal(failure.details?.causes?.length, 128);
 });
 
-test('limits the number of warnings and names their field', () => {
+test('limits the number of warnings, and each warning names its field', () => {
   const warnings = kindNamed('Pod').strategy.warnings;
   assert.deepEqual(
     warnings?.(

@@ -389,7 +389,7 @@ describe('a request with quotas', () => {
   });
 });
 
-describe('total usage', () => {
+describe('total usage of a quota', () => {
   it('the total usage of a quota sums the objects in its scope, and keeps the last usage of unknown kinds', () => {
     const hard = { pods: '9', 'requests.cpu': '9', secrets: '9', 'count/crontabs.example.com': '9' };
     const of = quota(hard, { 'count/crontabs.example.com': '4' });

@@ -79,7 +79,7 @@ function randomValue(random: (below: number) => number, depth: number): JsonValu
   }
 }
 
-describe('pruning', () => {
+describe('pruning by structural schemas', () => {
   it('pruning keeps the same fields as a reference implementation', () => {
     const random = numbers(7);
     for (let round = 0; round < 3_000; round++) {
@@ -107,7 +107,7 @@ describe('pruning', () => {
   });
 });
 
-describe('defaulting', () => {
+describe('defaulting by structural schemas', () => {
   const raw = of({
     a: { type: 'string', default: 'x' },
     n: { type: 'string', nullable: true, default: 'y' },
@@ -195,7 +195,7 @@ it('sets the same defaults as a reference implementation for random schemas and 
   }
 });
 
-describe('validation', () => {
+describe('validation by structural schemas', () => {
   it("validation reports upstream's errors", () => {
     const cases: [JsonObject, JsonValue, string[]][] = [
       [of({}, { required: ['a'] }), {}, ['a: Required value']],

@@ -20,7 +20,7 @@ interface Question {
   spec: { user: string; resourceAttributes?: Record<string, string>; nonResourceAttributes?: { path: string } };
 }
 
-describe('the authorizer of admission', () => {
+describe('the authorizer of admission expressions', () => {
   let server: TestServer;
   let hooks: WebhookServer;
   let bob: KeyPair;

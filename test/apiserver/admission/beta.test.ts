@@ -15,7 +15,7 @@ interface Body {
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const NODE = { commonName: 'system:node:a', organizations: ['system:nodes'] };
 
-describe('beta versions', () => {
+describe('v1beta1 admission and certificate APIs', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();

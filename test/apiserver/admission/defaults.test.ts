@@ -9,7 +9,7 @@ interface Body {
   spec: Record<string, unknown> & { containers: { name: string; resources: Record<string, unknown> }[] };
 }
 
-describe('admission by objects', () => {
+describe('admission by limit ranges, default classes and runtime classes', () => {
   let server: TestServer;
   let serial = 0;
   before(async () => {

@@ -20,7 +20,7 @@ const claimSpec = (adminAccess: boolean) => ({
   devices: { requests: [{ name: 'r', exactly: { deviceClassName: 'gpu', ...(adminAccess ? { adminAccess } : {}) } }] },
 });
 
-describe('devices', () => {
+describe('admission of devices', () => {
   let server: TestServer;
   let node: KeyPair;
   const call = (method: string, path: string, options?: CallOptions) => server.call<Thing>(method, path, options);

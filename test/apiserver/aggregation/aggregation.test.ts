@@ -257,7 +257,7 @@ describe('an aggregated API server', () => {
   });
 });
 
-describe('registration', () => {
+describe('registration of APIServices', () => {
   let main: TestServer;
   before(async () => {
     main = await startMain();

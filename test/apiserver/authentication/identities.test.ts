@@ -28,7 +28,7 @@ const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
 const PODS = '/api/v1/namespaces/default/pods';
 const bearer = (token: string): CallOptions => ({ as: null, headers: { authorization: `Bearer ${token}` } });
 
-describe('identities', () => {
+describe('authentication of clients', () => {
   let server: TestServer;
   let proxyCa: Awaited<ReturnType<typeof createAuthority>>;
   const day = lifetimeFrom(Date.now(), 1);

@@ -18,7 +18,7 @@ const pod = (name: string, extra: object = {}, metadata: object = {}) => ({
   spec: { containers: [{ name: 'c', image: 'i' }], ...extra },
 });
 
-describe('permissions', () => {
+describe('permissions of users and nodes', () => {
   let server: TestServer;
   let bob: KeyPair;
   let node: KeyPair;

@@ -81,7 +81,7 @@ const named = (name: string): JsonObject => ({
 });
 const metadataOf = (value: JsonValue | undefined): JsonObject => (value as { metadata: JsonObject }).metadata;
 
-describe('formats', () => {
+describe('media types of responses and bodies', () => {
   let server: TestServer;
   before(async () => {
     server = await startServer();

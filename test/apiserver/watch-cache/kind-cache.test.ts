@@ -47,7 +47,7 @@ describe('cached object of a write', () => {
   });
 });
 
-describe('spliced revision', () => {
+describe('insertion of the revision into cached objects', () => {
   it('the revision is inserted at the start of metadata without another change of the bytes', () => {
     const value = storedValue('a', 'b', 'c');
     const parsed = JSON.parse(spliceRevision(value, 42).toString()) as {

@@ -29,7 +29,7 @@ function findings(policy: 'accept' | 'drop', rules: readonly string[], more: Rea
 
 const BOTH = ['tcp dport 2380 accept', 'udp dport 7946 accept'];
 
-describe('check of the chains of the hook input', () => {
+describe('doctor check of input chains of the firewall', () => {
   it('the firewall check finds no fault if the ports are accepted', () => {
     const good: readonly string[][] = [
       BOTH,

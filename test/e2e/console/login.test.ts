@@ -23,7 +23,7 @@ const WIDE = `[...document.querySelectorAll('body *')]
   .filter((each) => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .map((each) => each.outerHTML.slice(0, 120))`;
 
-describe('console', { timeout: 560_000, skip }, () => {
+describe('login to the console', { timeout: 560_000, skip }, () => {
   let host: Appliance;
   let browser: TestBrowser;
   let password = '';

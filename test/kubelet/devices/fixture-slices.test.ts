@@ -17,7 +17,7 @@ const board: FixtureState = {
   ...{ plugged: true, inUse: false },
 };
 
-test('the Node owns the ResourceSlice of its fixtures, also after the Node was re-created', async () => {
+test('the ResourceSlice of fixtures is owned by the Node, also after the Node is re-created', async () => {
   const api = new MemoryApi();
   let node: Node | undefined;
   let states = [board];

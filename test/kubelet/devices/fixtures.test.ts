@@ -68,7 +68,7 @@ test('admin access to a fixture does not wait for its holder and does not take t
   }
 });
 
-test('prepares the fixture that the ResourceSlice describes when several have the same device name', async () => {
+test('prepares the fixture in the ResourceSlice when several fixtures have the same device name', async () => {
   const at = (name: string, path: string): Fixture => ({
     ...{ name, type: 'serial', attributes: {} },
     node: { hostPath: path, containerPath: path },

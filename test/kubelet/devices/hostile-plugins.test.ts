@@ -55,7 +55,7 @@ test('registers other plug-ins while a socket hangs, and rejects invalid respons
   }
 });
 
-test('does not poll continuously for a socket that fails once and then hangs', async () => {
+test('does not poll continuously a socket that fails once and then hangs', async () => {
   let lists = 0;
   let requested = 0;
   const registrations = new PluginRegistrations({

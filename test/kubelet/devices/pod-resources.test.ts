@@ -166,7 +166,7 @@ describe('pod resources', { timeout: 120_000 }, () => {
     assert.equal(api.get(resources.pods, 'default/kata')?.status?.phase, 'Pending');
   });
 
-  it('restarts a container by its own rules in a pod with restartPolicy Never', async () => {
+  it('a container follows its own restart rules in a pod with restartPolicy Never', async () => {
     const count = 'n=$(cat /data/n 2>/dev/null || echo 0); echo $((n+1)) > /data/n; ';
     const volumeMounts = [{ name: 'data', mountPath: '/data' }];
     const rule = { action: 'Restart', exitCodes: { operator: 'In', values: [42] } };

@@ -117,7 +117,7 @@ function host(clock: TestClock, files: HistoryFiles, load: () => number, compone
 const known = (values: readonly (number | null)[]): number[] => values.filter((each) => each !== null);
 
 describe('recorder of the usage history', () => {
-  it('samples every 15 s, and a sample that is late leaves a gap', async () => {
+  it('records a sample every 15 s, and a late sample leaves a gap', async () => {
     const clock = new TestClock();
     const { recorder, read } = host(clock, new MemoryFiles(), () => 2);
     await recorder.start();

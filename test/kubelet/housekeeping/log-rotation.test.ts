@@ -72,7 +72,7 @@ describe('logs under load', { timeout: 120_000 }, () => {
     }
   });
 
-  it('kubectl logs --since starts with the first line of that time', async () => {
+  it('kubectl logs --since starts with the first line after the given time', async () => {
     const stamped = await logs('?timestamps=true');
     const [time = '', number] = (stamped[LINES / HALVES] ?? '').split(' ');
     assert.equal(number, String(LINES / HALVES + 1));

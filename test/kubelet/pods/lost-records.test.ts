@@ -9,7 +9,7 @@ import { resources } from '../../../src/api/resources.ts';
 import { createKubeletLab, eventually, IMAGE, type KubeletLab, NODE } from '../lab.ts';
 import { MemoryApi } from '../memory-api.ts';
 
-describe('pods of the API', { timeout: 120_000 }, () => {
+describe('pods after the runtime lost its records', { timeout: 120_000 }, () => {
   let lab: KubeletLab;
   const api = new MemoryApi();
   const runs = (): string => join(lab.directory, 'runs');
@@ -58,7 +58,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
   });
   after(() => lab?.cleanUp());
 
-  it('pods of the API end when the API sets a final phase', async () => {
+  it('pods of the API terminate when the API sets a final phase', async () => {
     create('failed', {});
     await when('failed', 'runs', isReady);
     const found = pod('failed');

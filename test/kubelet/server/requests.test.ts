@@ -53,7 +53,7 @@ describe('request paths of the kubelet server', () => {
   });
 });
 
-describe('status patches', () => {
+describe('status patches of pods', () => {
   const schema = schemaOf(resources.pods);
   const apply = (from: PodStatus, patch: unknown): PodStatus =>
     strategicMergePatch({ status: from } as unknown as JsonObject, { status: patch } as JsonObject, schema)[

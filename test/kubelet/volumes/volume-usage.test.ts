@@ -75,7 +75,7 @@ test('the kubelet repeats a failed report of a full volume without a second even
   assert.deepEqual(state.events, ['VolumeConditionAbnormal', 'VolumeConditionNormal']);
 });
 
-test('the kubelet removes the condition of a full volume that an earlier process has left', async () => {
+test('the kubelet removes the condition of a full volume that an earlier kubelet process has set', async () => {
   const { usages, state, types } = lab(FULL, 'Resizing');
   await usages.measure();
   assert.deepEqual(types(), ['Resizing']);

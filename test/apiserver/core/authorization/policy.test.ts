@@ -46,7 +46,7 @@ const authenticated = (name: string, ...groups: string[]): UserInfo => ({
   groups: [...groups, 'system:authenticated'],
 });
 
-describe('default policy', () => {
+describe('default RBAC policy', () => {
   const rbac = bootstrapped();
   rbac.setRoleBinding({
     metadata: { namespace: 'shop', name: 'editors' },
@@ -277,7 +277,7 @@ describe('default policy', () => {
   });
 });
 
-describe('escalation', () => {
+describe('escalation of permissions', () => {
   const rbac = bootstrapped();
   rbac.setRoleBinding({
     metadata: { namespace: 'shop', name: 'admins' },
@@ -382,7 +382,7 @@ describe('escalation', () => {
   });
 });
 
-describe('rights of the administration of hosts', () => {
+describe('permissions for the administration of hosts', () => {
   it('default roles of users give no permissions on the administration of hosts, in a namespace or in the cluster', () => {
     const rbac = bootstrapped();
     for (const name of [

@@ -231,7 +231,7 @@ describe('queues of a priority level', () => {
     assert.ok((had[1] ?? 0) > 0.2 * 10 * 5_000, `${had.join()}`);
   });
 
-  it('queues of a priority level serve a flow with few requests at once while another has a long queue', () => {
+  it('queues of a priority level serve a flow with few requests at once while another flow has a long queue', () => {
     const set = new QueueSet<number>({ type: 'queue', queues: 8, handSize: 1, queueLengthLimit: 1000 }, 2, 0);
     for (let id = 0; id < 300; id++) arrive(set, requestOf(id, { initial: 1 }, 0), [0], 0);
     const late = requestOf(1000, { initial: 1 }, 50);

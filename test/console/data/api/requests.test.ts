@@ -18,7 +18,7 @@ const manifest = {
   data: { a: '1' },
 };
 
-suite('requests', () => {
+suite('errors of API requests', () => {
   test('request errors contain the message of a Status, the text of another body, or the broken connection', async () => {
     const server = new FakeApi();
     server.answer = () => json({ kind: 'Status', reason: 'Forbidden', message: 'not yours' }, 403);
@@ -111,7 +111,7 @@ suite('server-side apply', () => {
   });
 });
 
-suite('tables', () => {
+suite('tables of objects', () => {
   const columns = [{ name: 'Name', type: 'string' }];
   const row = (name: string, version: string) => ({
     cells: [name],
@@ -154,14 +154,14 @@ suite('tables', () => {
     assert.ok(compareCells(2, 10) < 0);
   });
 
-  test('tables match a filter with all its words', () => {
+  test('a filter matches rows of tables that contain all its words', () => {
     assert.ok(matchesFilter(['web-1', 'Running'], 'run web'));
     assert.ok(!matchesFilter(['web-1', 'Running'], 'web pending'));
     assert.ok(matchesFilter([], ' '));
   });
 });
 
-suite('discovery', () => {
+suite('discovery of kinds', () => {
   const groups = (name: string, ...resources: object[]) => ({
     items: [
       {

@@ -111,7 +111,7 @@ suite('public key of a certificate', () => {
   });
 });
 
-suite('revisions', () => {
+suite('revisions of host configuration', () => {
   test('revisions show the state of each host', () => {
     const nodeStatuses = [
       { nodeName: 'a', currentRevision: 3, targetRevision: 4 },

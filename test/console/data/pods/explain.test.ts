@@ -163,7 +163,7 @@ const CASES: readonly (readonly [name: string, pod: Pod, events: Event[], title:
   ],
 ];
 
-suite('a pod that does not run is explained', () => {
+suite('explanation of a pod that does not run', () => {
   for (const [name, pod, events, title, fix] of CASES)
     test(name, () => {
       const [first] = explain(pod, events);

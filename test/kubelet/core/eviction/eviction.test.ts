@@ -33,7 +33,7 @@ const seen = (of: Partial<Record<Signal, readonly [available: number, capacity: 
   );
 
 describe('eviction thresholds', () => {
-  test("eviction thresholds default to upstream's, which are replaced as a whole", () => {
+  test("eviction thresholds default to upstream's, and configured thresholds replace all defaults", () => {
     assert.deepEqual(
       parseThresholds({}).map(({ signal, value }) => [signal, value]),
       [
@@ -90,12 +90,12 @@ describe('eviction thresholds', () => {
   });
 });
 
-describe('assessment', () => {
+describe('assessment of node pressure', () => {
   const low = seen({ 'nodefs.available': [5, 100] });
   const fine = seen({ 'nodefs.available': [50, 100] });
   const hard = { hard: { 'nodefs.available': '10%' } };
 
-  test('reclaims for a hard threshold at once, but not at exactly the threshold', () => {
+  test('reclaims at once below a hard threshold, but not exactly at the threshold', () => {
     assert.equal(assess(settings(hard), NO_PRESSURE, low, 0).reclaim.length, 1);
     assert.equal(assess(settings(hard), NO_PRESSURE, seen({ 'nodefs.available': [10, 100] }), 0).reclaim.length, 0);
     assert.equal(assess(settings(hard), NO_PRESSURE, new Map(), 0).reclaim.length, 0);
@@ -124,7 +124,7 @@ describe('assessment', () => {
     assert.equal(assess(rules, first.state, low, 100).reclaim.length, 1);
   });
 
-  test('eviction reclaims until the minimum is reached, but does not start below the minimum', () => {
+  test('eviction reclaims up to the minimum reclaim, but does not start between threshold and minimum', () => {
     const rules = settings({ ...hard, minimumReclaim: { 'nodefs.available': '20%' } });
     const between = seen({ 'nodefs.available': [25, 100] });
     assert.equal(assess(rules, NO_PRESSURE, between, 0).reclaim.length, 0);
@@ -148,7 +148,7 @@ describe('assessment', () => {
   });
 });
 
-describe('ranking', () => {
+describe('ranking of pods for eviction', () => {
   const one = (uid: string, more: Partial<Candidate>): Candidate => ({
     uid: toUid(uid),
     priority: 0,
@@ -162,7 +162,7 @@ describe('ranking', () => {
       .map(({ uid }) => uid)
       .join(' ');
 
-  test('ranks by usage above requests, then priority, then excess over requests', () => {
+  test('ranks pods by usage above requests, then by priority, then by the excess over requests', () => {
     const candidates = [
       one('within-low', { priority: -5, requested: 100, used: 90 }),
       one('over-high', { priority: 9, used: 1_000 }),
@@ -184,7 +184,7 @@ describe('ranking', () => {
     assert.equal(order('memory', [one('critical', { critical: true })]), '');
   });
 
-  test('ranks by priority and then by the number of processes for the signal pid.available', () => {
+  test('ranks pods by priority and then by the number of processes for the signal pid.available', () => {
     const candidates = [one('many', { priority: 1, used: 500 }), one('few', { used: 0 }), one('more', { used: 50 })];
     assert.equal(order('pids', candidates), 'more few many');
   });
@@ -221,7 +221,7 @@ describe('eviction messages', () => {
   });
 });
 
-describe('admission', () => {
+describe('admission under node pressure', () => {
   const pod = { critical: false, bestEffort: false, toleratesMemoryPressure: false };
   for (const [arrival, pressures, may] of [
     [pod, [], true],
@@ -264,7 +264,7 @@ describe('limits on local storage', () => {
     );
   });
 
-  test('local storage of a container is limited to its own limit', () => {
+  test('local storage of a container may not exceed the limit of the container', () => {
     assert.equal(
       exceededLimit({
         shared: 0,

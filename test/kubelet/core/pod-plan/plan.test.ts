@@ -14,8 +14,8 @@ const world = (spec: Partial<PodSpec>): World => new World({ containers: [app('m
 
 const condition = (w: World, type: string) => w.status.conditions?.find((each) => each.type === type);
 
-describe('start', () => {
-  it('creates a sandbox, then the containers, then becomes ready', () => {
+describe('start of a pod', () => {
+  it('a new pod gets a sandbox, then its containers, then becomes ready', () => {
     const w = world({ containers: [app('b'), app('a')] });
     w.report(w.plan());
     assert.equal(w.status.phase, 'Pending');
@@ -35,7 +35,7 @@ describe('start', () => {
     );
   });
 
-  it('reports the generation of its status and conditions', () => {
+  it('reports observedGeneration in the status and the conditions of a pod', () => {
     const w = world({});
     const generations = (): (number | undefined)[] =>
       [w.status, ...(w.status.conditions ?? [])].map(
@@ -72,7 +72,7 @@ describe('start', () => {
     );
   });
 
-  it('fails permanently after a failed init container with restartPolicy Never', () => {
+  it('fails a pod permanently after a failed init container with restartPolicy Never', () => {
     const w = world({ restartPolicy: 'Never', initContainers: [app('one')] });
     w.settle();
     w.exit('one', 1);
@@ -94,7 +94,7 @@ describe('start', () => {
   });
 });
 
-describe('restart', () => {
+describe('restart of containers', () => {
   it('the first restart is immediate, later restarts back off up to five minutes, and ten minutes without a failure reset it', () => {
     const w = world({});
     w.settle();
@@ -202,8 +202,8 @@ describe('restart', () => {
   });
 });
 
-describe('termination', () => {
-  it('stops containers, then sidecars from the last, then the sandbox', () => {
+describe('termination of a pod', () => {
+  it('stops containers first, then sidecars in reverse order, then the sandbox', () => {
     const w = world({ initContainers: [sidecar('first'), sidecar('second')], containers: [app('a'), app('b')] });
     w.settle();
     w.history.length = 0;
@@ -232,7 +232,7 @@ describe('termination', () => {
     assert.equal(w.status.reason, 'DeadlineExceeded');
   });
 
-  it('reports containers that cannot be found as lost', () => {
+  it('reports containers that the runtime cannot find as lost', () => {
     const w = world({});
     w.settle();
     w.containers = [];
@@ -246,7 +246,7 @@ describe('termination', () => {
   });
 });
 
-describe('readiness', () => {
+describe('readiness of a pod', () => {
   it('readiness depends on probes and readiness gates', () => {
     const w = world({
       containers: [app('main', { readinessProbe: {} })],

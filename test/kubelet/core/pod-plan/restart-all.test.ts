@@ -37,7 +37,7 @@ function started(main?: object): World {
 const condition = (world: World) => world.status.conditions?.find(({ type }) => type === 'AllContainersRestarting');
 
 describe('an exit code that restarts all containers', () => {
-  it('stops the other containers and restarts from the init containers in the same sandbox', () => {
+  it('an exit code that restarts all containers stops the other containers and restarts from the init containers', () => {
     const world = started();
     world.exit('main', 42);
     world.settle();

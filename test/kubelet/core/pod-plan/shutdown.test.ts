@@ -27,7 +27,7 @@ describe('the order of a node shutdown', () => {
   });
 
   // The cases are those of the table in KEP-2712.
-  it('stops a pod in the period with the highest priority at or below its own, or else in the first', () => {
+  it("stops a pod in the period with the highest priority up to the pod's priority, or else in the first period", () => {
     const periods = [
       { priority: 100_000, seconds: 10 },
       { priority: 0, seconds: 60 },

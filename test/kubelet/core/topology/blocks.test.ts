@@ -22,7 +22,7 @@ test('assigns a memory block that spans several NUMA nodes to the first of the n
   assert.equal(sumIn(free, 0b110), 150);
 });
 
-test('does not group a NUMA node that serves a single-node block, and keeps existing groups unchanged', () => {
+test('does not group a NUMA node with a single-node memory block, and keeps existing groups unchanged', () => {
   assert.equal(mayGroup(0b011, nodes, [block(1, 0)]), false);
   assert.equal(mayGroup(0b001, nodes, [block(1, 0)]), true);
   assert.equal(mayGroup(0b011, nodes, [block(1, 0, 1)]), true);

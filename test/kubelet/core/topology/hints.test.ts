@@ -10,7 +10,7 @@ const inNodes =
 const hints = (requested: number, total: readonly number[], free: readonly number[]) =>
   hintsFor(NODES, requested, inNodes(total), inNodes(free));
 
-test('prefers a set of NUMA nodes if no smaller set could serve the request', () => {
+test('prefers a set of NUMA nodes only if no smaller set can serve the request', () => {
   assert.deepEqual(hints(2, [4, 4], [1, 4]), [
     { nodes: 0b10, preferred: true },
     { nodes: 0b11, preferred: false },
@@ -30,7 +30,7 @@ test('aligns resources of a container to a common NUMA node', () => {
     });
 });
 
-test('admits requests that cannot be aligned only with best-effort', () => {
+test('only the policy best-effort admits requests that cannot be aligned', () => {
   const cpu = hints(4, [4, 4], [4, 0]);
   const memory = hints(8, [8, 8], [0, 8]);
   assert.equal(decide('none', NODES, [cpu, memory]).hint, undefined);

@@ -177,7 +177,7 @@ describe('memory of the usage history', () => {
     return heapUsed + arrayBuffers;
   };
 
-  it('needs at most 8 MB for 110 pods with two containers each in which every value changes', (context) => {
+  it('usage history needs at most 8 MB for 110 pods with two containers each whose values change all the time', (context) => {
     const random = numbers(7);
     const before = used();
     const history = new UsageHistory();
@@ -263,7 +263,7 @@ describe('memory of the usage history', () => {
     assert.equal(history.size, 3);
   });
 
-  it('usage history accepts no value that is not finite and no name that changes an object', () => {
+  it('usage history rejects values that are not finite, and names of prototype members', () => {
     const history = new UsageHistory();
     history.advance(START);
     for (const name of ['__proto__', 'constructor', 'toString', '']) {
@@ -310,7 +310,7 @@ describe('files of the usage history', () => {
     }
   });
 
-  it('files of the usage history are rejected when they are cut anywhere, of another version, or out of range', () => {
+  it('files of the usage history are rejected when they are truncated, of another version, or out of range', () => {
     const { history, endMs } = filled();
     const file = historyFileOf(history.all(), period, timeline(endMs));
     const bytes = encodeHistoryFile(file);

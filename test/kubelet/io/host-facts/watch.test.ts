@@ -20,7 +20,7 @@ const inNamespace = (limit: string, directory: string): Promise<{ stdout: string
     ...[process.execPath, child, directory],
   ]);
 
-describe('a watch', () => {
+describe('watch of a directory', () => {
   for (const limit of ['max_inotify_instances', 'max_inotify_watches'])
     it(`polls when ${limit} is exhausted`, async () => {
       const directory = await mkdtemp(join(tmpdir(), 'watch-'));

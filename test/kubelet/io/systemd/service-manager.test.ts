@@ -188,7 +188,7 @@ describe('calls to systemd', () => {
   });
 });
 
-describe('the wire format', () => {
+describe('wire format of D-Bus', () => {
   it('D-Bus messages align values as the specification requires', () => {
     const writer = new Writer();
     writer.byte(1);
