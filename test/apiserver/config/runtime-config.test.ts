@@ -58,7 +58,7 @@ describe('--runtime-config', () => {
       assert.deepEqual(read(name).warnings, [`--runtime-config: ${name} does not exist; the setting has no effect`]);
   });
 
-  it('disables missing resources of registered versions with a warning', () => {
+  it('ignores a missing resource of a registered version with a warning', () => {
     assert.deepEqual(read('apps/v1/pods=false', 'api/beta=false'), {
       settings: { 'api/beta': false },
       warnings: ['--runtime-config: apps/v1/pods does not exist; the setting has no effect'],

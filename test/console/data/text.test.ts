@@ -22,7 +22,7 @@ import { settle } from '../../client/clocks.ts';
 import { scene } from './fake-api.ts';
 
 suite('quantities and times', () => {
-  test('quantities and times have the unit of their resource', () => {
+  test('formats quantities with the unit of their resource', () => {
     assert.equal(bytesText(1536 * 1024 * 1024), '1.5 GiB');
     assert.equal(bytesText(0), '0 B');
     assert.equal(coresText(0.25), '250 m');

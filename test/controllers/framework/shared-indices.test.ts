@@ -46,7 +46,7 @@ test('adds an index once for controllers with the same function, and rejects a d
   assert.doesNotThrow(() => handle('fourth').addIndex(pods, 'name', byName));
 });
 
-test('prepares all controllers on the same informers', () => {
+test('all controllers can be prepared with the same informers', () => {
   const { informers } = shared();
   const missing = new Proxy({}, { get: () => () => undefined });
   const parts = { client: missing, recorder: missing, machineConfig: missing };

@@ -31,7 +31,7 @@ suite('host checks in a child process', () => {
     assert.match(text, /proxy\.lab:3128 refuses/);
   });
 
-  test('host checks in a child process fail with its message, without a report, and with too much output', async () => {
+  test('host checks in a child process fail with the error of the child, without a report, or with too much output', async () => {
     await assert.rejects(doctorOf('console.error("no root"); process.exitCode = 2').report(running), /no root/);
     // Two writes divide a character.
     const divided = `const bytes = Buffer.from('нет корня');

@@ -163,7 +163,7 @@ describe('offline bundle', () => {
     assert.deepEqual(await stored(await tar(text, ['a.yaml', 'x'])), ['a.yaml']);
   });
 
-  test('rejects names that are paths, wrong sizes, roles and architectures in a signed manifest', () => {
+  test('rejects path names, wrong sizes, unknown roles and unknown architectures in a signed manifest', () => {
     const base = { name: 'a', role: 'image', size: 1, sha256: DIGEST } as const;
     const problem = (file: Record<string, unknown>): unknown =>
       parseOfflineManifest(offlineText({ version: '1.2.3', files: [{ ...base, ...file }] }));

@@ -96,7 +96,7 @@ describe('listener', () => {
     }
   });
 
-  it('the listener sends a certificate chain only up to a configured CA, and reloads certificates at run time', async () => {
+  it('the listener reports the certificate chain of a client only if it ends at a configured CA, and reloads the CAs', async () => {
     const { listener, ca, chains } = await listening(5_000);
     const other = await createAuthority('other', validity);
     const client = await issue(other, { subject: { commonName: 'c' }, usages: ['client'], validity });

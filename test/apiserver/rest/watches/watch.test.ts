@@ -180,7 +180,7 @@ describe('watches', () => {
     }
   });
 
-  it('a watch is counted while it is open', async () => {
+  it('an open watch counts as a long-running request in metrics', async () => {
     const secrets = '/api/v1/namespaces/default/secrets';
     const stream = watch(
       `${secrets}?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`,

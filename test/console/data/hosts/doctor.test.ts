@@ -49,7 +49,7 @@ suite('host checks', () => {
     await assert.rejects(runHostChecks(fake.api, 'n', new AbortController().signal), /checks of node n.*checks\[0\]/);
   });
 
-  test('host checks are grouped, with the findings that are a problem', () => {
+  test('groups host checks, counts successful checks and shows findings with problems', () => {
     assert.deepEqual(
       problemsOf(report).map(({ name, checks, fine }) => [
         name,

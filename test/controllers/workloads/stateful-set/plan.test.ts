@@ -165,7 +165,7 @@ test('recreates a pod below the partition with its old revision', () => {
   assert.equal(created([member(set, 0, { old: true })]), 'v2');
 });
 
-test('counts the status, and updates the current revision once all pods are updated and ready', () => {
+test('counts pods in the status, and updates currentRevision once all pods are updated and ready', () => {
   const set = statefulSet({}, { replicas: 3, currentRevision: 'web-old' });
   const half = plan(set, [member(set, 0, { old: true }), member(set, 1, { old: true }), member(set, 2)]).status;
   assert.deepEqual(

@@ -293,7 +293,7 @@ describe('files of the usage history', () => {
   const period = periodOf(slotOf(LONG_LEVEL, START));
   const timeline = (timeMs: number) => ({ timeMs, wallMs: timeMs, segments: [{ fromMs: START, offsetMs: 0 }] });
 
-  it('files of the usage history contain all samples of the long level', () => {
+  it('files of the usage history restore all samples of the level with the longest retention', () => {
     const { history, endMs } = filled();
     const bytes = encodeHistoryFile(historyFileOf(history.all(), period, timeline(endMs)));
     const restored = new UsageHistory();
