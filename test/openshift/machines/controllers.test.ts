@@ -9,6 +9,9 @@ import {
   type Machine,
   type MachineSet,
   type MachineSpec,
+  OFFER_ANNOTATION,
+  REPORTED_ANNOTATION,
+  SEALING_ANNOTATION,
 } from '../../../src/openshift/machines/kinds/machine-types.ts';
 import type { MachineProvisioner, StoreMemberState } from '../../../src/openshift/machines/machines-port.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../controllers/harness.ts';
@@ -123,6 +126,33 @@ describe('machines', () => {
     const free = await untilState('ssh-1', 'available');
     assert.equal(free.spec?.consumerRef, undefined);
     assert.deepEqual(free.metadata?.finalizers ?? [], []);
+  });
+
+  it('does not release a host whose last report is older than its wipe order', async () => {
+    const annotations = { [OFFER_ANNOTATION]: 'key', [SEALING_ANNOTATION]: 'seal', [REPORTED_ANNOTATION]: 'blank' };
+    await hosts().create({
+      metadata: { name: 'offer-1', namespace, labels: { site: 'offer' }, annotations },
+      spec: { online: true },
+    });
+    await untilState('offer-1', 'available');
+    await addSet('offer', 1, providerOf('offer'));
+    await eventually(async () => calls.includes('seal offer-1 node seal'), 'sealed');
+    // The host has joined, but has not reported this yet.
+    await plane.addNode('offer-1');
+    await untilMachine('offer', 'Running', ({ status }) => status?.phase === 'Running');
+    await plane.of(resources.machineSets).patch('offer', namespace, 'merge', { spec: { replicas: 0 } });
+    await untilState('offer-1', 'deprovisioning');
+    const report = (state: string) =>
+      hosts().patch('offer-1', namespace, 'merge', { metadata: { annotations: { [REPORTED_ANNOTATION]: state } } });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await report('joined');
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const ordered = await untilState('offer-1', 'deprovisioning');
+    assert.notEqual(ordered.spec?.consumerRef, undefined);
+    assert.equal((await machinesOf('offer')).length, 1);
+    await report('blank');
+    const free = await untilState('offer-1', 'available');
+    assert.equal(free.spec?.consumerRef, undefined);
   });
 
   it('reports a host with another SSH host key than the pinned one, and no Machine claims the host', async () => {

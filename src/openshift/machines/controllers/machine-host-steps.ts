@@ -13,6 +13,7 @@ import {
   MACHINE_VERSION,
   type Machine,
   type MachinePhase,
+  REPORTED_ANNOTATION,
   SEALED_ANNOTATION,
   SEALING_ANNOTATION,
 } from '../kinds/machine-types.ts';
@@ -94,8 +95,12 @@ export function createHostSteps(handle: ControllerHandle, provisioner: MachinePr
 
   const wipe = async (host: BareMetalHost): Promise<void> => {
     await withdraw(host);
-    if (!isOffered(host))
+    if (isOffered(host)) {
+      // The last report may be older than the join of the host, so the host must report again that it is blank.
+      await patchHost(host, { metadata: { annotations: { [REPORTED_ANNOTATION]: null } } });
+    } else {
       await provisioner.reset(await sshTarget(handle, host), host.spec?.automatedCleaningMode !== 'disabled');
+    }
     await patchHost(host, { status: { provisioning: { state: 'deprovisioning' } } }, 'status');
   };
 
