@@ -61,7 +61,8 @@ export function parseNetworkConfig(file: string, text: string): NetworkConfig {
   if (!Array.isArray(plugins) || plugins.length === 0 || plugins.length > MAX_PLUGINS)
     throw refuse(`plugins: give 1 to ${MAX_PLUGINS} plug-ins`);
   return {
-    ...{ name, cniVersion },
+    name,
+    cniVersion,
     disableCheck: disableCheck === true || disableCheck === 'true',
     plugins: plugins.map((plugin: unknown, index) => {
       const { type } = isRecord(plugin) ? plugin : {};

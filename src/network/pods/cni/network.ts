@@ -167,7 +167,9 @@ class PluginNetwork implements CniNetwork {
       ...(takes(plugin, 'ipRanges') && podCidrs.length > 0 ? { ipRanges: podCidrs.map((subnet) => [{ subnet }]) } : {}),
     };
     return callPlugin({
-      ...{ command, netnsPath, args },
+      command,
+      netnsPath,
+      args,
       type: plugin.type,
       directories: this.#options.pluginDirectories,
       containerId: sandboxId,

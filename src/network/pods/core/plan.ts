@@ -202,7 +202,10 @@ function tunnelLinks(input: OverlayInput, mtus: ReadonlyMap<Family, number>): Tu
     if (mtu === undefined) return [];
     return [
       {
-        ...{ name: input.tunnelNames[underlay], underlay, mac, mtu },
+        name: input.tunnelNames[underlay],
+        underlay,
+        mac,
+        mtu,
         // The kernel creates an IPv4 device if no source address is given.
         local: underlay === 4 ? undefined : input.own.addresses.find((address) => familyOf(address) === 6),
         addresses: ranges.map((cidr) => {

@@ -13,11 +13,10 @@ import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.
 import { type Network, networkText, parseNetwork } from '../../../../base/addresses/networks.ts';
 import { ignore, messageOf } from '../../../../base/errors.ts';
 import type { Log } from '../../../../base/log.ts';
-import { ownTransaction } from '../../../../base/own-transaction.ts';
 import type { PodEndpoint, PodNetwork } from '../../../../runtime/oci/port.ts';
 import { RuntimeError } from '../../../../runtime/port.ts';
 import { command } from '../command.ts';
-import { podTable } from '../filter/filter.ts';
+import { FilterTables } from '../filter/filter-tables.ts';
 import { createForwarding, type Forwarding } from '../filter/forwarding.ts';
 import { checkHostPorts, firstInUse, nameOf } from '../filter/host-ports.ts';
 import { forwardIpv6, setKernel } from '../kernel-setting.ts';
@@ -68,7 +67,6 @@ export interface BridgeNetwork extends PodNetwork {
 
 /** Number of concurrent processes that set the MTU of running pods. */
 const MTU_BATCH = 8;
-const MAX_LISTING = 16 * 1024 * 1024;
 
 export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwork {
   return new NftBridgeNetwork(options);
@@ -77,7 +75,6 @@ export function createBridgeNetwork(options: BridgeNetworkOptions): BridgeNetwor
 class NftBridgeNetwork implements BridgeNetwork {
   readonly #options: BridgeNetworkOptions;
   readonly #ip: string;
-  readonly #nft: string;
   readonly #nsenter: string;
   readonly #bridge: string;
   readonly #log: Log;
@@ -91,14 +88,10 @@ class NftBridgeNetwork implements BridgeNetwork {
   /** MTU of the pods' links; 0 means the kernel's default. */
   #mtu = 0;
   #loaded: Promise<void> | undefined;
-  /** Serializes changes of the filter tables, each of which applies the newest state. */
-  #filtering: Promise<void> = Promise.resolve();
-  readonly #unfiltered = new Set<4 | 6>();
   /** Sandboxes whose links exist. Only their links are repaired. */
   readonly #plugged = new Set<string>();
   readonly #repairing = new Map<string, Promise<void>>();
-  /** Listing of each family's table after it was applied. A different listing shows a foreign change. */
-  readonly #listings = new Map<4 | 6, string>();
+  readonly #filter: FilterTables;
   readonly #forwarding: Forwarding;
   #reconciling: Promise<void> | undefined;
   #problem: string | undefined;
@@ -106,14 +99,26 @@ class NftBridgeNetwork implements BridgeNetwork {
   constructor(options: BridgeNetworkOptions) {
     this.#options = options;
     this.#ip = options.ipPath ?? 'ip';
-    this.#nft = options.nftPath ?? 'nft';
+    const nft = options.nftPath ?? 'nft';
     this.#nsenter = options.nsenterPath ?? 'nsenter';
     this.#bridge = options.bridge;
     this.#log = options.log;
     this.#forwarding = createForwarding({
-      ...{ ip: this.#ip, nft: this.#nft, clusterCidrs: options.clusterCidrs, links: probeLinks(options.bridge) },
+      ip: this.#ip,
+      nft,
+      clusterCidrs: options.clusterCidrs,
+      links: probeLinks(options.bridge),
       table: `${options.nftTable}-probe`,
       setKernel: (name, value) => setKernel(name, value, options.log),
+    });
+    this.#filter = new FilterTables({
+      nft,
+      table: options.nftTable,
+      clusterCidrs: options.clusterCidrs,
+      serviceCidrs: options.serviceCidrs,
+      reservedPorts: options.reservedPorts,
+      state: () => ({ ranges: this.#ranges, pods: [...this.#attachments.values()] }),
+      log: options.log,
     });
     this.#files = new AttachmentFiles(options.stateDirectory, options.log);
   }
@@ -135,13 +140,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     this.#ranges = next;
     for (const { sandboxId, link, ips } of this.#attachments.values())
       if (this.#plugged.has(sandboxId)) await this.#guardLink(link, ips);
-    await this.#applyFilter((family, error) => {
-      this.#unfiltered.add(family);
-      this.#log.warn(
-        'packet filter not applied; pods reach only networks that route pod addresses, and host ports are closed',
-        { family, error: messageOf(error) },
-      );
-    });
+    await this.#filter.applySupported();
     this.#log.info('pod network ready', {
       bridge: this.#bridge,
       podCIDRs: next.map(networkText).join(),
@@ -191,7 +190,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     checkHostPorts(pod.portMappings, [...this.#attachments.values()], this.#options.reservedPorts());
     if (inUse !== undefined)
       throw new RuntimeError('network', `host port ${nameOf(inUse)} is in use by a process of this host`);
-    if (pod.portMappings.length > 0 && this.#unfiltered.has(primary.family))
+    if (pod.portMappings.length > 0 && !this.#filter.isSupported(primary.family))
       throw new RuntimeError('network', 'host ports need nft, which does not work on this host');
     // The addresses are taken before the first await, so that two concurrent attaches never choose the same address.
     const ips = this.#take(ranges, pod.uid);
@@ -340,8 +339,8 @@ class NftBridgeNetwork implements BridgeNetwork {
     else if (lines.length > 0) done.push(...(await this.#runLines(lines)));
     for (const attachment of [...this.#attachments.values()]) done.push(...(await this.#repair(attachment, observed)));
     for (const { family } of filter ? ranges : []) {
-      if (this.#unfiltered.has(family) || (await this.#listing(family)) === this.#listings.get(family)) continue;
-      await this.#applyFilter();
+      if (!(await this.#filter.isChanged(family))) continue;
+      await this.#filter.apply();
       done.push(`table ${this.#options.nftTable} applied`);
     }
     return done;
@@ -371,15 +370,6 @@ class NftBridgeNetwork implements BridgeNetwork {
     return lines;
   }
 
-  /** Listing of the family's table; undefined if the table does not exist. */
-  async #listing(family: 4 | 6): Promise<string | undefined> {
-    const words = [family === 4 ? 'ip' : 'ip6', this.#options.nftTable];
-    return command(this.#nft, ['-s', 'list', 'table', ...words], '', MAX_LISTING).catch((error: unknown) =>
-      // After any other failure the state of the table is unknown, so it counts as unchanged.
-      /No such file or directory/.test(messageOf(error)) ? undefined : this.#listings.get(family),
-    );
-  }
-
   async setMtu(mtu: number): Promise<void> {
     if (mtu === this.#mtu) return;
     this.#mtu = mtu;
@@ -405,7 +395,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     const attachment = this.#attachments.get(sandboxId);
     if (attachment === undefined) return;
     await this.#forget(attachment);
-    if (attachment.portMappings.length > 0) await this.#applyFilter();
+    if (attachment.portMappings.length > 0) await this.#filter.apply();
   }
 
   async retain(alive: ReadonlySet<string>): Promise<void> {
@@ -414,7 +404,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       if (alive.has(attachment.sandboxId)) continue;
       await this.#forget(attachment);
     }
-    await this.#applyFilter();
+    await this.#filter.apply();
   }
 
   async destroy(): Promise<void> {
@@ -429,13 +419,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     await command(this.#ip, ['link', 'del', this.#bridge]).catch((error: unknown) =>
       this.#log.v(2, 'bridge not removed', { bridge: this.#bridge, error: messageOf(error) }),
     );
-    for (const { family } of ranges) {
-      if (this.#unfiltered.has(family)) continue;
-      const table = `table ${family === 4 ? 'ip' : 'ip6'} ${this.#options.nftTable}`;
-      await command(this.#nft, ['-f', '-'], ownTransaction(`add ${table}\ndelete ${table}\n`)).catch((error: unknown) =>
-        this.#log.v(2, 'table not removed', { table, error: messageOf(error) }),
-      );
-    }
+    await this.#filter.remove(ranges.map(({ family }) => family));
   }
 
   #load(): Promise<void> {
@@ -449,34 +433,12 @@ class NftBridgeNetwork implements BridgeNetwork {
     return this.#loaded;
   }
 
-  /** Applies the tables of all families. Without `onError`, the first failure rejects. */
-  #applyFilter(onError?: (family: 4 | 6, error: unknown) => void): Promise<void> {
-    const next = this.#filtering.then(async () => {
-      for (const range of this.#ranges) {
-        if (this.#unfiltered.has(range.family)) continue;
-        const { nftTable: table, reservedPorts } = this.#options;
-        const text = podTable({ ...this.#options, reservedPorts: reservedPorts(), table }, range, [
-          ...this.#attachments.values(),
-        ]);
-        try {
-          await command(this.#nft, ['-f', '-'], ownTransaction(text));
-          this.#listings.set(range.family, (await this.#listing(range.family)) ?? '');
-        } catch (error) {
-          if (onError === undefined) throw error;
-          onError(range.family, error);
-        }
-      }
-    });
-    this.#filtering = next.catch(ignore('the caller gets the error'));
-    return next;
-  }
-
   /**
    * Permits loopback addresses on the link. The rules that protect the host's loopback listeners from the pod are
    * applied first.
    */
   async #openHostPorts(link: string): Promise<void> {
-    await this.#applyFilter();
+    await this.#filter.apply();
     await setKernel(`net/ipv4/conf/${link}/route_localnet`, '1', this.#log);
   }
 

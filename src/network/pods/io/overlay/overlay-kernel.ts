@@ -169,7 +169,10 @@ export function createOverlayKernel(options: OverlayKernelOptions): OverlayKerne
     apply: (changes) => apply(changes, { ip, bridge, protocol: options.protocol }),
     watch: (changed) =>
       watchAddresses({
-        ...{ ip, protocol: options.protocol, changed, log: options.log },
+        ip,
+        protocol: options.protocol,
+        changed,
+        log: options.log,
         ...(options.lost === undefined ? {} : { lost: options.lost }),
       }),
     guard: createTunnelGuard(options.nftPath ?? 'nft', options.guardTable),
