@@ -1,12 +1,9 @@
 /** Composes the API server, starts its parts in order and stops them in reverse order. */
 
 import { setMaxListeners } from 'node:events';
-import type { KubeObject } from '../../api/meta/object.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { createAdmissionChain, disabledPlugins } from '../admission/chain.ts';
-import type { QuotaStore } from '../admission/quota/accessor.ts';
 import { AuthenticationMap } from '../aggregation/authentication-map.ts';
 import { AvailabilityController } from '../aggregation/availability.ts';
 import { ForeignDiscovery } from '../aggregation/discovery.ts';
@@ -16,11 +13,9 @@ import { ApiServices } from '../aggregation/services.ts';
 import { AuditTrail } from '../audit/trail.ts';
 import { createAuthenticator } from '../authentication/index.ts';
 import { OAuthTokens } from '../authentication/oauth-tokens.ts';
-import { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import { Authorization, DEFAULT_AUTHORIZERS } from '../authorization/index.ts';
-import { rememberGroup } from '../bootstrap/deleted-nodes.ts';
 import { IdentityLeases } from '../bootstrap/identity-leases.ts';
-import { bootstrap, ensure } from '../bootstrap/index.ts';
+import { bootstrap } from '../bootstrap/index.ts';
 import { ensureTokenTracking, TokenUses } from '../bootstrap/legacy-tokens.ts';
 import { MasterEndpoints } from '../bootstrap/masters.ts';
 import { ensureClusterConfig } from '../bootstrap/openshift-config.ts';
@@ -28,30 +23,30 @@ import { ensureOperators } from '../bootstrap/openshift-operator.ts';
 import { PolicyChecker } from '../bootstrap/policy-status.ts';
 import { ServiceAddressRepair } from '../bootstrap/service-addresses.ts';
 import { ensureServiceRange } from '../bootstrap/service-range.ts';
-import { SoleWriter } from '../bootstrap/sole-writer.ts';
-import type { ApiServerConfig } from '../config/server-config.ts';
+import type { SoleWriter } from '../bootstrap/sole-writer.ts';
 import { Console } from '../console/console.ts';
 import { DefinitionController } from '../custom-resources/controller.ts';
 import { CustomKinds } from '../custom-resources/registry.ts';
 import { customKindOptions } from '../custom-resources/rules.ts';
-import { EncryptedStore } from '../encryption/encrypted-store.ts';
-import { createResourceOf } from '../encryption/stored-resources.ts';
 import { ensureFlowObjects } from '../flow-control/config-controller.ts';
 import { createFairness, type Fairness } from '../flow-control/fairness.ts';
-import { cacheOptions, type Kinds, serveKinds } from '../pipeline/kinds.ts';
+import { type Kinds, serveKinds } from '../pipeline/kinds.ts';
 import type { Listener, ListenOptions } from '../port.ts';
 import type { ServerContext } from '../rest/context.ts';
 import { Compactor } from '../storage/compactor.ts';
-import { ExpiryLeases } from '../storage/expiry-leases.ts';
-import { ObjectStore } from '../storage/object-store.ts';
-import { ServiceAllocator } from '../storage/service-allocator.ts';
-import { StoreMetrics } from '../storage/store-metrics.ts';
-import { StoredForms } from '../storage/stored-representations.ts';
-import { WatchCache } from '../watch-cache/watch-cache.ts';
+import type { WatchCache } from '../watch-cache/watch-cache.ts';
 import { WebhookCaller } from '../webhooks/caller.ts';
 import { certificatesOf, tlsOf } from './certificates.ts';
+import {
+  admissionStore,
+  assembleStorage,
+  countReloads,
+  quotaStore,
+  requestDestinations,
+  serviceAccountTokens,
+  serviceAllocator,
+} from './components.ts';
 import type { ApiServer, ApiServerDeps } from './deps.ts';
-import { Destinations } from './destinations.ts';
 import { createEndpoints } from './endpoints.ts';
 import { Frontend } from './frontend.ts';
 import { StartProgress } from './health/index.ts';
@@ -59,11 +54,9 @@ import { createLoginObjects } from './login-objects.ts';
 import type { LoginServer } from './login-port.ts';
 import { Metrics } from './metrics.ts';
 import { OpenPaths } from './open-paths.ts';
-import { reloadMetrics } from './reload-metrics.ts';
 import { servedDefinitions } from './served-definitions.ts';
 
 const DEFAULT_SERVICE_CIDR = '172.30.0.0/16';
-const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 const DEFAULT_COMPACTION_SECONDS = 300;
 const MAX_HEADER_BYTES = 64 * 1024;
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -75,111 +68,6 @@ const LOAD_RETRY_MS = 200;
 
 export function createApiServer(deps: ApiServerDeps): ApiServer {
   return new Server(deps);
-}
-
-/** Reads and writes of the store that admission plug-ins need. */
-function admissionStore(context: () => ServerContext) {
-  return {
-    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
-    rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
-    storedNamespace: (name: string) => {
-      const { definition } = context().kinds.stored('namespaces', '');
-      return context().objects.readStored({ definition, namespace: '', name });
-    },
-  };
-}
-
-function quotaStore(cache: WatchCache, objects: ObjectStore, kinds: Kinds): QuotaStore {
-  const { definition } = kinds.stored('resourcequotas', '');
-  const quotas = cache.kind('resourcequotas');
-  return {
-    cached: (namespace) => (quotas.size === 0 ? [] : quotas.list(namespace)),
-    stored: (namespace, name) => objects.readStored({ definition, namespace, name }),
-    replace: (changes) =>
-      objects.updateAll(
-        changes.map(({ previous, object }) => ({
-          place: { definition, namespace: previous.namespace, name: previous.name },
-          previous,
-          object,
-        })),
-      ),
-  };
-}
-
-/** Creates the store with encryption and format conversion, the watch cache, and the object store with its metrics. */
-function assembleStorage(deps: ApiServerDeps, metrics: Metrics) {
-  const { clock, config, log } = deps;
-  const encrypted =
-    deps.encryption === undefined
-      ? undefined
-      : new EncryptedStore({
-          store: deps.store,
-          source: deps.encryption,
-          resourceOf: createResourceOf(),
-          log,
-          nowMs: () => clock.monotonicMs(),
-        });
-  const store = new StoredForms(encrypted ?? deps.store, log);
-  const soleWriter = new SoleWriter({
-    ...{ store, clock, log },
-    identity: `${config.advertiseAddress}:${config.advertisePort ?? config.port}`,
-    advertiseAddress: config.advertiseAddress,
-    mayClaim: config.soleWriter,
-  });
-  const cache = new WatchCache({ store, clock, log, soleWriter: () => soleWriter.current }, cacheOptions());
-  const operations = new StoreMetrics();
-  const isStale = (key: string): boolean => encrypted?.isStale(key) ?? false;
-  const objects = new ObjectStore(store, cache, new ExpiryLeases(store, clock), isStale, {
-    nowMs: () => clock.monotonicMs(),
-    observe: (...figures) => operations.observe(...figures),
-  });
-  metrics.addGauge(() => operations.render());
-  return { encrypted, store, cache, objects, soleWriter };
-}
-
-function serviceAccountTokens(
-  { serviceAccounts }: ApiServerConfig,
-  cache: WatchCache,
-  clock: Clock,
-  noteUse: (namespace: string, secret: string, day: string) => void,
-): ServiceAccountTokens {
-  return new ServiceAccountTokens({
-    signingKey: serviceAccounts.signingKey,
-    publicKeys: serviceAccounts.publicKeys,
-    issuers: [serviceAccounts.issuer, ...(serviceAccounts.otherIssuers ?? [])],
-    audiences: serviceAccounts.audiences ?? [serviceAccounts.issuer],
-    cache,
-    nowMs: () => clock.nowMs(),
-    noteUse,
-  });
-}
-
-function countReloads({ config, identities, authorizers, encryption }: ApiServerDeps, metrics: Metrics): void {
-  const followed = { authentication: identities, authorization: authorizers, encryption };
-  for (const what of ['authentication', 'authorization', 'encryption'] as const) {
-    const { [what]: source } = followed;
-    if (source?.reloads === undefined) continue;
-    const server = `apiserver-${config.advertiseAddress}`;
-    metrics.addGauge(() => (source.reloads === undefined ? '' : reloadMetrics(what, source.reloads, server)));
-  }
-}
-
-function serviceAllocator(
-  config: ApiServerConfig,
-  cidr: string,
-  cache: WatchCache,
-  clock: Clock,
-  random: RandomSource,
-): ServiceAllocator {
-  return new ServiceAllocator({
-    cidr,
-    ranges: () => cache.kind('servicecidrs'),
-    ports: config.nodePortRange ?? DEFAULT_NODE_PORTS,
-    services: () => cache.kind('services/specs'),
-    addresses: () => cache.kind('ipaddresses'),
-    clock,
-    random,
-  });
 }
 
 class Server implements ApiServer {
@@ -227,13 +115,7 @@ class Server implements ApiServer {
     this.#metrics.addGauge(() => authorization.metrics());
     countReloads(deps, this.#metrics);
     const serviceRange = config.serviceCidr ?? DEFAULT_SERVICE_CIDR;
-    const destinations = new Destinations({
-      cache,
-      advertiseAddress: config.advertiseAddress,
-      ports: [config.port, config.advertisePort ?? config.port],
-      serviceRange,
-      ownAddresses: deps.ownAddresses ?? (() => []),
-    });
+    const destinations = requestDestinations(deps, cache, serviceRange);
     const webhooks = new WebhookCaller({ backends: deps.http.backends, cache, clock, random, destinations });
     this.#customKinds = new CustomKinds({
       cache,
@@ -282,7 +164,10 @@ class Server implements ApiServer {
       identities,
       certificates,
       authenticator: createAuthenticator({
-        ...{ config, identities, certificates, tokens },
+        config,
+        identities,
+        certificates,
+        tokens,
         oauthTokens: new OAuthTokens(cache, clock, (...use) => tokenUses.noteOAuth(this.#context, ...use)),
         cache,
         backends: deps.http.backends,
@@ -313,12 +198,15 @@ class Server implements ApiServer {
     this.#authenticationMap = new AuthenticationMap(this.#context);
     this.#fairness = createFairness(this.#context, this.#metrics);
     const endpoints = createEndpoints({
-      ...{ context: this.#context, foreign: this.#foreign, metrics: this.#metrics },
+      context: this.#context,
+      foreign: this.#foreign,
+      metrics: this.#metrics,
       startProgress: this.#progress,
       ...(encrypted === undefined ? {} : { checkEncryption: () => encrypted.checkPlugins() }),
       leaving: () => this.#leaving,
       debug: this.#fairness.debug,
-      ...{ processFacts: deps.processFacts, releases: deps.releases },
+      processFacts: deps.processFacts,
+      releases: deps.releases,
       consoleLink: async () => this.#login?.consoleLink(),
       ...(deps.loadSchemaDescriptions === undefined ? {} : { loadSchemaDescriptions: deps.loadSchemaDescriptions }),
     });
