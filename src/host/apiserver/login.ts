@@ -22,7 +22,10 @@ export async function createLoginFor(
   return (objects) =>
     createOAuthServer(objects, {
       ports: {
-        ...{ passwords: new PasswordThread(), ldap, web: createWeb(outbound), issuedBy },
+        passwords: new PasswordThread(),
+        ldap,
+        web: createWeb(outbound),
+        issuedBy,
         readFile: (path) => readFile(path, 'utf8'),
       },
       log,

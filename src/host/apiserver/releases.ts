@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ReleaseSource } from '../../apiserver/server/release-port.ts';
 import { CatalogCopies } from '../../openshift/operators/olm/io/index.ts';
 import { DigestStore } from '../../openshift/updates/io/index.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 

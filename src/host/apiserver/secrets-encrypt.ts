@@ -7,7 +7,7 @@ import { type Survey, surveyEncryption } from '../../apiserver/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { readSecret } from '../config/files.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { openEncryption } from './encryption-file.ts';
 import { masterValues } from './server.ts';

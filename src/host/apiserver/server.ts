@@ -37,7 +37,8 @@ export async function startApi({ configFile, log }: ComponentOptions): Promise<C
       {
         referredToBy: configFile,
         ownHost: true,
-        ...{ openshift: layerOf(config), releases: releaseSource(configFile) },
+        openshift: layerOf(config),
+        releases: releaseSource(configFile),
         console: config.console?.enabled ?? true,
         // With a store on this host only, this API server is the only writer until another API server announces itself.
         soleWriter: config.etcdClientInfo.urls.every((url) => new URL(url).hostname === '127.0.0.1'),

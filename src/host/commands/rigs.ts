@@ -9,7 +9,7 @@ import { type ApiClient, openRemoteTerminal } from '../../client/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { PowerAction, Rig, RigClaim, RigUse } from '../../rigs/kinds/rig-types.ts';
 import type { RecordingFile } from '../../rigs/rig-host-port.ts';
-import { canonicalRoot } from '../config/settings.ts';
+import { canonicalRoot } from '../config/paths.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
@@ -187,7 +187,9 @@ export function openConsole(access: RigAccess, target: RigTarget): Promise<void>
     if (isTerminal) stdin.setRawMode(true);
     try {
       await openRemoteTerminal({
-        ...{ server, credentials: credentials(), signal: leave.signal },
+        server,
+        credentials: credentials(),
+        signal: leave.signal,
         path: `${pathOf(target)}/console?stdin=true&stdout=true&tty=true`,
         input: keysOf(stdin, isTerminal, () => leave.abort()),
         output: (chunk) => stdout.write(chunk),

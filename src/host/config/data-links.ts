@@ -1,7 +1,7 @@
 /** Data directories behind symbolic links, such as /var/lib/origin on an SSD. */
 import { readlink } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
-import type { Paths } from './settings.ts';
+import type { Paths } from './paths.ts';
 
 const MAX_LINKS = 40;
 

@@ -77,7 +77,9 @@ export function podNetworkOf(
     );
   }
   return {
-    ...{ backend, encrypt, mtu },
+    backend,
+    encrypt,
+    mtu,
     routeProtocol: suffix === undefined ? ROUTE_PROTOCOL : 193 + (Number.parseInt(suffix, 16) % 60),
     tunnelNames: { 4: `${bridge.slice(0, 11)}-vx4`, 6: `${bridge.slice(0, 11)}-vx6` },
   };

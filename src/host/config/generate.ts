@@ -6,7 +6,8 @@ import type { EtcdConfig } from '../../store/config/etcd-config-file.ts';
 import { publishedSettings } from './joined.ts';
 import type { MasterConfig } from './master-config.ts';
 import type { NodeConfig } from './node-config.ts';
-import { pathsBelow, type Settings } from './settings.ts';
+import { pathsBelow } from './paths.ts';
+import type { Settings } from './settings.ts';
 
 /** Every node has a /64 as its IPv6 pod CIDR, as in upstream. */
 const IPV6_SUBNET_LENGTH = 64;

@@ -70,7 +70,10 @@ export function parseClusterSettings(source: string, data: Readonly<Record<strin
   const { clusterCIDR = '', serviceCIDR = '', clusterDomain = '', ipFamilies = '' } = data;
   const openshiftProfile = profileOf(data);
   const document = {
-    ...{ clusterCIDR, serviceCIDR, clusterDomain, ipFamilies: ipFamilies.split(',') },
+    clusterCIDR,
+    serviceCIDR,
+    clusterDomain,
+    ipFamilies: ipFamilies.split(','),
     ...(openshiftProfile === undefined ? {} : { openshiftProfile }),
   };
   return parseConfig(stringify(document), `config map ${source}`, object(clusterShape, CLUSTER_FIELDS));

@@ -5,7 +5,7 @@ import { CodedError } from '../../base/errors.ts';
 import { openSsh, type SshSession } from '../../openshift/machines/io/ssh-hosts.ts';
 import type { HostHardware } from '../../openshift/machines/kinds/machine-types.ts';
 import type { JoinRequest, MachineProvisioner, SshTarget } from '../../openshift/machines/machines-port.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 import { sealJoin } from '../join/sealed-join.ts';
 import { type CreatedToken, createToken, revokeToken } from '../join/tokens.ts';
 import { etcdAccess } from '../store/access.ts';
@@ -114,7 +114,8 @@ async function install(session: SshSession, request: JoinRequest, created: Creat
   }
   const { server, token, caHash } = created;
   const bootstrap = {
-    ...{ apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' },
+    apiVersion: 'hyperedge.dev/v1',
+    kind: 'Bootstrap',
     node: { name: request.nodeName },
     join: { server, token, caHash },
   };

@@ -75,7 +75,10 @@ async function read(
     const { subject, validFromDate, validToDate } = certificate;
     const mismatch = key !== undefined && !certificate.checkPrivateKey(createPrivateKey(await readFile(key, 'utf8')));
     return {
-      ...{ file, subject, notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() },
+      file,
+      subject,
+      notBeforeMs: validFromDate.getTime(),
+      notAfterMs: validToDate.getTime(),
       chainProblem: chainProblem(certificate, authorities, own),
       problem: mismatch ? `the private key in ${key} belongs to another certificate` : undefined,
     };

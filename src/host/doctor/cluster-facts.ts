@@ -195,7 +195,10 @@ export async function storeFacts({ root, settings, installed }: DoctorContext): 
     quorum,
     quotaBytes: quota === 0 ? DEFAULT_QUOTA_BYTES : quota,
     members: members.map(({ name, id, state, lag, dbBytes, errors }) => ({
-      ...{ name: name === '' ? id : name, state, lag, errors },
+      name: name === '' ? id : name,
+      state,
+      lag,
+      errors,
       bytes: dbBytes,
     })),
   };

@@ -76,6 +76,10 @@ export function createContext(options: DoctorOptions): DoctorContext {
 }
 
 const memberOf = ({ name, address, state, self, version, clockOffsetMs }: AgentMember): RingMember => ({
-  ...{ name, address, state, self, version },
+  name,
+  address,
+  state,
+  self,
+  version,
   clockOffsetMs,
 });

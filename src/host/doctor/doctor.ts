@@ -8,7 +8,7 @@ import { CHECKS, type Check, diagnose, type HostCommands, shell, summarize } fro
 import { readIdentity } from '../../doctor/io/machine/index.ts';
 import type { DoctorReport } from '../../doctor/port.ts';
 import { masterFiles } from '../../pki/index.ts';
-import { canonicalRoot } from '../config/settings.ts';
+import { canonicalRoot } from '../config/paths.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
 import { openHelpers } from '../process/helpers.ts';
 import { systemClock, within } from '../process/process.ts';

@@ -17,7 +17,14 @@ export async function hostFacts({ settings, installed, root, machine, status }: 
   const { nodeName, nodeIp, nodeIpIsBridge, nodeIpGiven, roles, network, bootstrapFile } = await settings();
   const { clusterCidrs, serviceCidrs, bridge } = network;
   return {
-    ...{ root, nodeName, nodeIp, nodeIpIsBridge, clusterCidrs, serviceCidrs, bridge, bootstrapFile },
+    root,
+    nodeName,
+    nodeIp,
+    nodeIpIsBridge,
+    clusterCidrs,
+    serviceCidrs,
+    bridge,
+    bootstrapFile,
     nodeIpGiven: nodeIpGiven !== undefined,
     pid: await status().then(
       ({ pid }) => pid,
@@ -107,7 +114,11 @@ export async function processFacts({ status, installed, settings }: DoctorContex
   try {
     const { pid, version, ready, notReady, components } = await status();
     return {
-      ...{ pid, version, ready, notReady, problem: undefined },
+      pid,
+      version,
+      ready,
+      notReady,
+      problem: undefined,
       components: components.map(({ name, state, restarts }) => ({ name, state, restarts })),
     };
   } catch (error) {

@@ -25,7 +25,7 @@ import {
 import type { FactSources, Facts, FlashFacts, Source } from '../../doctor/port.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
 import { RELEASED_MS, readIfPresent } from '../../pki/index.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 import { readHardware } from '../hardware/index.ts';
 import { readKernelFeatures } from '../hardware/kernel.ts';
 import { systemClock as clock } from '../process/process.ts';

@@ -3,7 +3,8 @@
 import { systemdRuns } from '../../kubelet/io/systemd/index.ts';
 import { applyServedConfig } from '../../openshift/machine-config/daemon/index.ts';
 import { createHostUnits } from '../../openshift/machine-config/io/host-units.ts';
-import { canonicalRoot, type Settings } from '../config/settings.ts';
+import { canonicalRoot } from '../config/paths.ts';
+import type { Settings } from '../config/settings.ts';
 import { machineConfigParts } from '../openshift/machine-config-daemon.ts';
 
 /**

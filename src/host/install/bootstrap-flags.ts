@@ -11,7 +11,7 @@ import { nodeFiles } from '../../pki/index.ts';
 import { parseConfig } from '../../wire/strict-yaml.ts';
 import { bootstrapField } from '../config/bootstrap.ts';
 import { readReferenced } from '../config/files.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 import { caHashOf, certificatesOf } from '../join/discovery.ts';
 
 export interface BootstrapFlags {

@@ -1,7 +1,7 @@
 /** `hyperedge install --bootstrap-wait`: waits until the temporary control plane is no longer needed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../base/errors.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { isComplete, readHandover } from '../run/handover.ts';
 
 export interface WaitOptions {

@@ -6,7 +6,8 @@ import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { ignore } from '../../base/errors.ts';
 import { adding, type OnProgress } from '../../base/progress.ts';
-import { pathsBelow, type Settings } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
+import type { Settings } from '../config/settings.ts';
 
 const run = promisify(execFile);
 

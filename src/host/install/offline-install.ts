@@ -11,7 +11,8 @@ import type { OfflineFile, OfflineManifest } from '../../api/releases/offline.ts
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { adding, type Progress, transferring } from '../../base/progress.ts';
 import { DigestStore, digestOf } from '../../openshift/updates/io/index.ts';
-import { canonicalRoot, type Settings } from '../config/settings.ts';
+import { canonicalRoot } from '../config/paths.ts';
+import type { Settings } from '../config/settings.ts';
 import { openImportStore } from '../node/images.ts';
 import { trustedKeys } from '../openshift/release-trust.ts';
 import { type InstallOptions, install } from './install.ts';

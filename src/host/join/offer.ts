@@ -101,7 +101,9 @@ export function followRelease(settings: Settings, log: Log): { readonly released
     const keys = await offerKeys(settings.root);
     const facts = await factsOf(settings);
     const opened = await openClient(nodeFiles(settings.root).kubeconfig, 'hyperedge/offer', {
-      ...{ clock, random, log: silentLog },
+      clock,
+      random,
+      log: silentLog,
     });
     try {
       for (; !stopping.signal.aborted; await pause(JOINED_MS, stopping.signal)) {

@@ -42,6 +42,11 @@ function recordOf(line: string, nowMs: number): LogRecord {
     time: time ?? new Date(nowMs).toISOString(),
     text: line.slice(0, MAX_LENGTH).toWellFormed(),
     severity: severityOf(line),
-    ...{ stream: '', namespace: '', pod: '', uid: '', container: '', component: 'host' },
+    stream: '',
+    namespace: '',
+    pod: '',
+    uid: '',
+    container: '',
+    component: 'host',
   };
 }

@@ -93,7 +93,8 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
   };
   if (!settings.roles.has('master')) {
     return {
-      ...{ verify, start: started },
+      verify,
+      start: started,
       stop: (options) => {
         isStarted = false;
         return server.stop(options);
@@ -109,7 +110,8 @@ export function hostDns({ settings, informers, clock, random, log }: ClusterDnsO
     log,
   });
   return {
-    ...{ verify, start: started },
+    verify,
+    start: started,
     stop: (options) => {
       isStarted = false;
       stopService();

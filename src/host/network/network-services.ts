@@ -44,7 +44,12 @@ export interface NetworkServices {
 export function startNetworkServices(parts: NetworkServicesParts): NetworkServices {
   const { settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log } = parts;
   const podRoutes = startPodRoutes({
-    ...{ settings, informers, nodeName, network: runtime.network, addresses, log },
+    settings,
+    informers,
+    nodeName,
+    network: runtime.network,
+    addresses,
+    log,
     lost: restorer.lost,
   });
   const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);

@@ -30,7 +30,10 @@ export function startPodRoutes(parts: PodRoutesParts): PodRoutes {
   const named = log.named('pod-routes');
   const { tunnelNames } = podNetwork;
   const kernel = createOverlayKernel({
-    ...{ protocol: podNetwork.routeProtocol, tunnelNames, lost, log: named },
+    protocol: podNetwork.routeProtocol,
+    tunnelNames,
+    lost,
+    log: named,
     guardTable: `${settings.network.nftTable}-overlay`,
   });
   const { setMtu } = network;

@@ -1,7 +1,7 @@
 /** Requests of commands to the gossip agent of the host process, and new keyrings. */
 import { callAgent } from '../../gossip/agent/index.ts';
 import { newKeyringText } from '../../gossip/memberlist/index.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 
 export type { AgentMember, KeyReport } from '../../gossip/membership/agent-port.ts';
 export { newKeyringText };

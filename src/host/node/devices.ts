@@ -20,7 +20,8 @@ export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): N
     root: join(root, 'var/lib/kubelet'),
     scanner: createFixtureScanner({ declared: fixtures, watchPath, log: log.named('fixtures') }),
     rigs: createRigHost({
-      ...{ directory: join(root, 'var/log/origin/rigs'), commands: rigPower },
+      directory: join(root, 'var/log/origin/rigs'),
+      commands: rigPower,
       nowMs: () => clock.nowMs(),
     }),
   };

@@ -6,8 +6,9 @@ import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { trees } from '../../runtime/directory-removal/index.ts';
 import { createImageStore, type Platform, parsePlatform } from '../../runtime/images/index.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { registryOptions } from '../config/registries.ts';
-import { canonicalRoot, loadSettings, pathsBelow } from '../config/settings.ts';
+import { loadSettings } from '../config/settings.ts';
 import { useHelpers } from '../process/helpers.ts';
 
 export type ImageStore = ReturnType<typeof createImageStore>;

@@ -39,7 +39,10 @@ export async function startClusterOperators(
   const prober = startHostProber({ probes: hostProbes(host), nodeName, client: api.client, ...own, clock, log });
   if (!settings.roles.has('master')) return { prober, stop: async () => prober.stop() };
   const stopCatalogs = await followCatalogs({
-    ...{ directory: settings.paths.catalogs, nodeName, client: api.client, informers: host.informers },
+    directory: settings.paths.catalogs,
+    nodeName,
+    client: api.client,
+    informers: host.informers,
     masters: mastersOf(api, host.informers),
     log: log.named('catalogs'),
   });

@@ -6,7 +6,7 @@ import { CodedError } from '../../base/errors.ts';
 import { timestamp } from '../../base/times.ts';
 import { OPERANDS, type Operand } from '../../openshift/revisions/index.ts';
 import { keptFiles, keptState, replace } from '../../openshift/revisions/io/index.ts';
-import { canonicalRoot, type Paths, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, type Paths, pathsBelow } from '../config/paths.ts';
 import { CONTAINERS, type ControlPlaneComponent, FOLLOWED } from './revision-inputs.ts';
 
 export interface ListedRevision {

@@ -27,7 +27,8 @@ import type { HostExecutables, ReleaseFiles } from '../../openshift/updates/port
 import type { VerifyRelease } from '../../openshift/updates/releases-port.ts';
 import { NEWEST_LEVEL } from '../../store/index.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
-import { canonicalRoot, type Paths, pathsBelow, type Settings } from '../config/settings.ts';
+import { canonicalRoot, type Paths, pathsBelow } from '../config/paths.ts';
+import type { Settings } from '../config/settings.ts';
 import { controlPlaneContainers } from '../control/restart-component.ts';
 import { GUARD_SERVICE, SERVICE } from '../install/layout.ts';
 import { systemctl, systemdRuns } from '../install/service.ts';
@@ -63,7 +64,11 @@ export function startUpdates(host: UpdatedHost): () => Promise<void> {
   // The service proxy uses the same informer.
   const nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
   const peers = startPeerProbes({
-    ...{ nodeName, client: api.client, nodes, clock, log },
+    nodeName,
+    client: api.client,
+    nodes,
+    clock,
+    log,
     probe: peerProbe(settings, api.client),
   });
   const agent = new UpdateAgent({

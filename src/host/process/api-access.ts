@@ -80,7 +80,8 @@ export async function openClient(
     credentials: credentials.current,
     newInformers: (lastKnown) =>
       createInformerFactory({
-        ...{ client, lastKnown },
+        client,
+        lastKnown,
         log: context.log,
         clock: context.clock,
         random: context.random,

@@ -2,7 +2,7 @@
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { diagnosticsBelow, serveDiagnostics } from './diagnostics.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';

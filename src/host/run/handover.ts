@@ -65,7 +65,9 @@ export function followHandover(
   const follow = async (): Promise<void> => {
     await rm(join(settings.root, COMPLETE), { force: true });
     const opened = await openClient(masterFiles(settings.root).adminKubeconfig, 'hyperedge/handover', {
-      ...{ clock, random, log: silentLog },
+      clock,
+      random,
+      log: silentLog,
     });
     let reported = -1;
     try {

@@ -68,7 +68,9 @@ export function snapshotCondition(
     return { type, status: 'False', reason: 'ScheduleIsOff', message: 'no snapshots are scheduled on this host' };
   if (elsewhere !== undefined)
     return {
-      ...{ type, status: 'False', reason: 'SavedElsewhere' },
+      type,
+      status: 'False',
+      reason: 'SavedElsewhere',
       message: `saved every ${every} into ${elsewhere}; run "hyperedge snapshot list" on this host`,
     };
   const ageMs = newest === undefined ? observedMs : nowMs - newest.takenMs;

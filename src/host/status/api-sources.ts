@@ -14,7 +14,7 @@ import type { MachineConfigPool } from '../../openshift/machine-config/kinds/mac
 import type { ClusterOperator, ClusterVersion } from '../../openshift/operators/kinds/config/types.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { ApiNode, FailingOperator, Pool } from '../../status/port.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 import { updateOf } from '../doctor/cluster-facts.ts';
 import { absent, once } from '../doctor/gather.ts';
 import { openClient } from '../process/api-access.ts';

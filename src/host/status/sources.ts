@@ -15,7 +15,7 @@ import type {
   StoreMembers,
 } from '../../status/port.ts';
 import { parseEvery, readSchedule } from '../../store/config/snapshot-schedule.ts';
-import { pathsBelow } from '../config/settings.ts';
+import { pathsBelow } from '../config/paths.ts';
 import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
 import { certificateFacts } from '../doctor/certificate-facts.ts';
@@ -87,7 +87,12 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
         : { nodeName: known.node, nodeIp: known.nodeIp };
     return {
       about: {
-        ...{ nowMs, root, nodeName, nodeIp, installed: installed || known !== undefined, version: PRODUCT_VERSION },
+        nowMs,
+        root,
+        nodeName,
+        nodeIp,
+        installed: installed || known !== undefined,
+        version: PRODUCT_VERSION,
         ...(noAnswer === undefined ? {} : { noAnswer }),
       },
       facts: {
@@ -137,7 +142,12 @@ export async function ringNodes(socket: string): Promise<RingNode[]> {
   if (!existsSync(socket)) throw absent('this host is in no gossip ring');
   const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
   return members.map(({ name, roles, version, state, forMs, store, fsyncMicros }) => ({
-    ...{ name, roles, version, state, forMs, memberId: store?.memberId },
+    name,
+    roles,
+    version,
+    state,
+    forMs,
+    memberId: store?.memberId,
     fsyncMs: fsyncMicros === undefined ? undefined : fsyncMicros / 1000,
   }));
 }

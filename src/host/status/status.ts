@@ -1,7 +1,7 @@
 /** `hyperedge status`: report about the host and its cluster from all sources that answer. */
 import { exitCodeOf, reportOf, type TextOptions, textOf } from '../../status/core/index.ts';
 import type { ClusterStatus } from '../../status/port.ts';
-import { canonicalRoot } from '../config/settings.ts';
+import { canonicalRoot } from '../config/paths.ts';
 import type { HostStatus } from '../control/control.ts';
 import { systemClock } from '../process/process.ts';
 import { gatherStatus } from './sources.ts';

@@ -8,7 +8,7 @@ import { createEtcdAdmin } from '../../store/client/etcd-admin.ts';
 import { type EtcdSettings, readFile as readEtcdFile, settingsOf } from '../../store/config/index.ts';
 import { readReferenced } from '../config/files.ts';
 import { readMasterConfig, resolveRelativeTo } from '../config/master-config.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { isStoreUrl } from './store-url.ts';
 

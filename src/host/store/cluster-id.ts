@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 
 export const CLUSTER_ID_NAME = 'cluster-id';
 export const STORE_FILE = 'revisions.db';

@@ -3,7 +3,7 @@
  */
 import { resolve } from 'node:path';
 import { planRecovery, type RecoveryDeps, type RecoveryPlan, recover } from '../../store/administration/recover.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { callControl } from '../control/control.ts';
 import { systemClock as clock } from '../process/process.ts';
 import { type EtcdAccessOptions, etcdAccess, ownEtcd } from './access.ts';

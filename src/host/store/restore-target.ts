@@ -5,7 +5,8 @@ import { CodedError } from '../../base/errors.ts';
 import type { RestoreTarget } from '../../store/administration/restore.ts';
 import { parseInitialCluster } from '../../store/config/cluster.ts';
 import { etcdConfigOf } from '../config/generate.ts';
-import { canonicalRoot, loadSettings, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
+import { loadSettings } from '../config/settings.ts';
 import { ownEtcd } from './access.ts';
 
 export interface TargetOptions {

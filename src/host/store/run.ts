@@ -19,7 +19,7 @@ import {
 import { resolveRelativeTo } from '../config/master-config.ts';
 import { readMasterLogLevel } from '../config/master-env.ts';
 import { defaultRouteLink } from '../config/node-addresses.ts';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { hasLeft, runUntilSignal } from '../process/component.ts';
 import { diagnosticsBelow, serveDiagnostics } from '../process/diagnostics.ts';
 import { keepYoungGenerationSmall, YOUNG_BYTES } from '../process/heap.ts';

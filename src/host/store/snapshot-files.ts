@@ -1,7 +1,7 @@
 /** Names of this host's snapshots for completion. The module imports little, because completion must start fast. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { canonicalRoot, pathsBelow } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 
 /** Snapshots in the snapshot directory, newest first. Their content is not verified. */
 export async function snapshotFiles(root: string | undefined): Promise<string[]> {

@@ -11,7 +11,8 @@ import { readIdentity } from '../../doctor/io/machine/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { createKnownValues, safePath } from '../../support-bundle/core/index.ts';
 import type { BundleReport } from '../../support-bundle/port.ts';
-import { canonicalRoot, type Settings } from '../config/settings.ts';
+import { canonicalRoot, pathsBelow } from '../config/paths.ts';
+import type { Settings } from '../config/settings.ts';
 import { createContext } from '../doctor/context.ts';
 import { once } from '../doctor/gather.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
@@ -63,7 +64,12 @@ export async function createBundle(options: BundleOptions): Promise<WrittenBundl
     const archive = join(work, basename(target));
     const complete = await counting(options.progress, 'archive', 'bytes', (onProgress) =>
       writeArchive(report, {
-        ...{ from: files, to: archive, name, maxBytes: options.maxBytes, mtime: new Date(nowMs), onProgress },
+        from: files,
+        to: archive,
+        name,
+        maxBytes: options.maxBytes,
+        mtime: new Date(nowMs),
+        onProgress,
       }),
     );
     const { size } = await stat(archive);
@@ -112,12 +118,15 @@ async function collectInto(
   const self = selfCommand();
   const nowMs = clock.nowMs();
   const context = createContext({
-    ...{ root: await canonicalRoot(given), machine: '/', helper: [...self, 'doctor-probe'], nowMs },
+    root: await canonicalRoot(given),
+    machine: '/',
+    helper: [...self, 'doctor-probe'],
+    nowMs,
   });
   const { root, reachable, settings } = context;
   const paths = await settings().then(
     (known) => known.paths,
-    async () => (await import('../config/settings.ts')).pathsBelow(root),
+    async () => pathsBelow(root),
   );
   const opened: OpenedClient[] = [];
   const access = clusterAccess(settings, opened);
@@ -151,7 +160,11 @@ async function collectInto(
       problems: problems.map((each) => redactLine(each, known)),
     };
     return {
-      ...{ host, version: PRODUCT_VERSION, time, since: timestamp(sinceMs), knownSecrets: secrets.values.size },
+      host,
+      version: PRODUCT_VERSION,
+      time,
+      since: timestamp(sinceMs),
+      knownSecrets: secrets.values.size,
       sections: problems.length === 0 ? reports : [...reports, search],
     };
   } finally {

@@ -25,7 +25,10 @@ export interface BundleAccess {
 
 export function clusterSections({ access, paths, reachable }: SectionContext): Section[] {
   const pods: Section = {
-    ...{ id: 'pods', title: 'Pods and events of this host, from its kubelet', timeoutMs: 45_000, maxBytes: 24 * MIB },
+    id: 'pods',
+    title: 'Pods and events of this host, from its kubelet',
+    timeoutMs: 45_000,
+    maxBytes: 24 * MIB,
     collect: async (sink, signal) => {
       try {
         const { pods: items, events } = await callControl<KubeletReport>(
@@ -46,12 +49,16 @@ export function clusterSections({ access, paths, reachable }: SectionContext): S
           file.path.endsWith('/record.json'),
         ))
           await collectFile(sink, path, `pods/${kind}/${path.split('/').at(-2)}.yaml`, signal, {
-            ...{ format: 'document', maxBytes: MIB },
+            format: 'document',
+            maxBytes: MIB,
           });
     },
   };
   const metrics: Section = {
-    ...{ id: 'metrics', title: 'Metrics', timeoutMs: 60_000, maxBytes: 24 * MIB },
+    id: 'metrics',
+    title: 'Metrics',
+    timeoutMs: 60_000,
+    maxBytes: 24 * MIB,
     collect: async (sink, signal) => {
       await collectStoreMetrics(sink, paths.masterConfig, signal);
       const collection = { client: await access.client(), sink, signal, print: () => {}, prefix: '' };
@@ -63,7 +70,10 @@ export function clusterSections({ access, paths, reachable }: SectionContext): S
     },
   };
   const objects: Section = {
-    ...{ id: 'cluster', title: 'Objects of the cluster', timeoutMs: 120_000, maxBytes: 64 * MIB },
+    id: 'cluster',
+    title: 'Objects of the cluster',
+    timeoutMs: 120_000,
+    maxBytes: 64 * MIB,
     collect: async (sink, signal) => {
       const collection = { client: await access.client(), sink, signal, print: () => {}, prefix: 'cluster/' };
       await collectObjects(collection, true);

@@ -82,7 +82,9 @@ async function discover(collection: ClusterCollection): Promise<readonly Discove
     ...groups
       .filter(({ name }) => !OTHER_VIEWS.has(name))
       .map(({ name, preferredVersion: { version: preferred } }) => ({
-        ...{ group: name, version: preferred, path: `/apis/${name}/${preferred}` },
+        group: name,
+        version: preferred,
+        path: `/apis/${name}/${preferred}`,
       })),
   ];
   const found: Discovered[] = [];
@@ -141,7 +143,9 @@ async function collectKind(
   }
   for (const [namespace, items] of byNamespace)
     await sink.object(`${prefix}namespaces/${fileName(namespace)}/${group}/${type.plural}.yaml`, {
-      ...{ apiVersion, kind: `${type.kind}List`, items },
+      apiVersion,
+      kind: `${type.kind}List`,
+      items,
     });
 }
 

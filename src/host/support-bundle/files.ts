@@ -61,7 +61,10 @@ export async function collectFile(
     const { format = 'log', keepEnd = false, maxBytes } = options;
     const skipped = keepEnd && status.size > maxBytes ? status.size - maxBytes : 0;
     await sink.stream(to, pieces(file, skipped, signal), {
-      ...{ format, keepEnd, maxBytes, beginsInMiddle: skipped > 0 },
+      format,
+      keepEnd,
+      maxBytes,
+      beginsInMiddle: skipped > 0,
     });
     if (skipped > 0) sink.missing(path, `the oldest ${skipped} bytes are left out`);
   } catch (error) {

@@ -42,7 +42,9 @@ export async function gather(directory: string, print: (line: string) => void): 
           print(`error: ${what}: ${reason}`);
         },
       },
-      ...{ signal: new AbortController().signal, print, prefix: '' },
+      signal: new AbortController().signal,
+      print,
+      prefix: '',
     };
     await collection.sink.stream('version', [`hyperedge/must-gather\n${PRODUCT_VERSION}\n`]);
     await collection.sink.stream('timestamp', [`${new Date(clock.nowMs()).toISOString()}\n`]);

@@ -21,10 +21,18 @@ const MAX_TOTAL = 64 << 20;
 const PUBLIC_KEY = /^(?:namespace|username|type|name|server|host|.*\.crt|.*\.pem\.pub|ssh-publickey)$/;
 
 const SECRETS: ResourceType<Secret> = {
-  ...{ group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true },
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
 };
 const OAUTH_CLIENTS: ResourceType<KubeObject> = {
-  ...{ group: 'oauth.openshift.io', version: 'v1', kind: 'OAuthClient', plural: 'oauthclients', namespaced: false },
+  group: 'oauth.openshift.io',
+  version: 'v1',
+  kind: 'OAuthClient',
+  plural: 'oauthclients',
+  namespaced: false,
 };
 
 /** A set of secret values. Their number and total size are limited. */

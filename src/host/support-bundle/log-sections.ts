@@ -24,7 +24,10 @@ export function logSections({ root, sinceMs, paths, reachable }: SectionContext)
     codes: [1],
   });
   const units: Section = {
-    ...{ id: 'units', title: 'Units', timeoutMs: 45_000, maxBytes: 4 * MIB },
+    id: 'units',
+    title: 'Units',
+    timeoutMs: 45_000,
+    maxBytes: 4 * MIB,
     collect: async (sink, signal) => {
       const names = [`${SERVICE}*`];
       const ofService: Program[] = [
@@ -44,7 +47,10 @@ export function logSections({ root, sinceMs, paths, reachable }: SectionContext)
     },
   };
   const journals: Section = {
-    ...{ id: 'journal', title: 'Journal', timeoutMs: 90_000, maxBytes: 48 * MIB },
+    id: 'journal',
+    title: 'Journal',
+    timeoutMs: 90_000,
+    maxBytes: 48 * MIB,
     collect: async (sink, signal) => {
       if (root === '/') await collectPrograms(sink, [journal('service.txt', '-u', `${SERVICE}*`)], signal, 60_000);
       else sink.missing('journal of the service', `the installation below ${root} has none`);
@@ -52,7 +58,10 @@ export function logSections({ root, sinceMs, paths, reachable }: SectionContext)
     },
   };
   const logs: Section = {
-    ...{ id: 'logs', title: 'Logs of components', timeoutMs: 90_000, maxBytes: 64 * MIB },
+    id: 'logs',
+    title: 'Logs of components',
+    timeoutMs: 90_000,
+    maxBytes: 64 * MIB,
     collect: async (sink, signal) => {
       await reachable();
       const directories: readonly (readonly [string, string])[] = [

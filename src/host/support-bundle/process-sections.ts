@@ -20,12 +20,10 @@ export function processSections({ root, reachable }: SectionContext): Section[] 
   const diagnostics = diagnosticsBelow(root);
   return [
     {
-      ...{
-        id: 'processes',
-        title: 'Processes: heap, event loop and kernel state',
-        timeoutMs: 40_000,
-        maxBytes: 8 * MIB,
-      },
+      id: 'processes',
+      title: 'Processes: heap, event loop and kernel state',
+      timeoutMs: 40_000,
+      maxBytes: 8 * MIB,
       collect: async (sink, signal) => {
         await reachable();
         const names = (await readdir(diagnostics).catch(() => [])).filter((name) => name.endsWith(DUMP_SUFFIX));
@@ -35,7 +33,10 @@ export function processSections({ root, reachable }: SectionContext): Section[] 
       },
     },
     {
-      ...{ id: 'crashes', title: 'Reports of crashes', timeoutMs: 30_000, maxBytes: 8 * MIB },
+      id: 'crashes',
+      title: 'Reports of crashes',
+      timeoutMs: 30_000,
+      maxBytes: 8 * MIB,
       collect: async (sink, signal) => {
         await reachable();
         for (const { path } of await filesBelow(diagnostics, 50, 0))

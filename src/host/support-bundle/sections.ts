@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import type { Section } from '../../support-bundle/port.ts';
-import { type Paths, pathsBelow } from '../config/settings.ts';
+import { type Paths, pathsBelow } from '../config/paths.ts';
 import { type BundleAccess, clusterSections } from './cluster-sections.ts';
 import { collectFile, filesBelow } from './files.ts';
 import { logSections } from './log-sections.ts';
@@ -46,11 +46,16 @@ export function bundleSections(context: SectionContext): Section[] {
 /** Sections with the output of commands of this executable, each in its own process. */
 function ownSections({ self, root }: SectionContext): Section[] {
   const own = (to: string, ...args: readonly string[]): Program => ({
-    ...{ to, command: [...self, ...args, '--root', root], codes: [1, 3] },
+    to,
+    command: [...self, ...args, '--root', root],
+    codes: [1, 3],
     options: { format: to.endsWith('.yaml') ? 'document' : 'log' },
   });
   const section = (id: string, title: string, timeoutMs: number, programs: readonly Program[]): Section => ({
-    ...{ id, title, timeoutMs, maxBytes: 8 * MIB },
+    id,
+    title,
+    timeoutMs,
+    maxBytes: 8 * MIB,
     collect: (sink, signal) => collectPrograms(sink, programs, signal, timeoutMs),
   });
   return [
@@ -75,7 +80,10 @@ function ownSections({ self, root }: SectionContext): Section[] {
 /** Section with the effective settings, their origins, and the configuration files without keys and certificates. */
 function configuration({ self, root, reachable }: SectionContext): Section {
   return {
-    ...{ id: 'configuration', title: 'Configuration', timeoutMs: 45_000, maxBytes: 16 * MIB },
+    id: 'configuration',
+    title: 'Configuration',
+    timeoutMs: 45_000,
+    maxBytes: 16 * MIB,
     collect: async (sink, signal) => {
       const show = [...self, 'config', 'show', '--root', root];
       await collectPrograms(sink, [{ to: 'configuration/settings.txt', command: show }], signal);
@@ -105,7 +113,10 @@ const isConfiguration = (path: string): boolean =>
 function network(): Section {
   const program = (to: string, ...command: readonly string[]): Program => ({ to: `network/${to}`, command });
   return {
-    ...{ id: 'network', title: 'Network: links, routes and rules', timeoutMs: 60_000, maxBytes: 24 * MIB },
+    id: 'network',
+    title: 'Network: links, routes and rules',
+    timeoutMs: 60_000,
+    maxBytes: 24 * MIB,
     collect: async (sink, signal) => {
       await collectPrograms(
         sink,
@@ -140,7 +151,10 @@ function machine(): Section {
     'swaps',
   ];
   return {
-    ...{ id: 'machine', title: 'Machine: memory, disks and load', timeoutMs: 45_000, maxBytes: 8 * MIB },
+    id: 'machine',
+    title: 'Machine: memory, disks and load',
+    timeoutMs: 45_000,
+    maxBytes: 8 * MIB,
     collect: async (sink, signal) => {
       for (const name of [...files, 'pressure/cpu', 'pressure/io', 'pressure/memory'])
         await collectFile(sink, `/proc/${name}`.replace('/mounts', '/self/mountinfo'), `machine/${name}`, signal, {
@@ -169,7 +183,10 @@ const CGROUP_FILES = [
 
 function cgroups(): Section {
   return {
-    ...{ id: 'cgroups', title: 'Cgroups of pods and of this host’s service', timeoutMs: 30_000, maxBytes: 8 * MIB },
+    id: 'cgroups',
+    title: 'Cgroups of pods and of this host’s service',
+    timeoutMs: 30_000,
+    maxBytes: 8 * MIB,
     collect: async (sink, signal) => {
       const files = await filesBelow('/sys/fs/cgroup', 60_000, 9);
       const wanted = files.filter(
@@ -200,16 +217,23 @@ async function* cgroupText(files: readonly { readonly path: string }[], signal: 
 function history({ self, root, reachable }: SectionContext): Section {
   const paths = pathsBelow(root);
   return {
-    ...{ id: 'history', title: 'Revisions and updates', timeoutMs: 45_000, maxBytes: 8 * MIB },
+    id: 'history',
+    title: 'Revisions and updates',
+    timeoutMs: 45_000,
+    maxBytes: 8 * MIB,
     collect: async (sink, signal) => {
       const own = (to: string, ...args: readonly string[]): Program => ({
-        ...{ to, command: [...self, ...args, '--root', root], options: { format: 'document' } },
+        to,
+        command: [...self, ...args, '--root', root],
+        options: { format: 'document' },
       });
       await collectPrograms(sink, [own('history/revisions.yaml', 'revisions', 'list', '-o', 'yaml')], signal);
       await reachable();
       for (const { path } of await filesBelow(join(paths.updateRecord, '..'), 50, 2))
         await collectFile(sink, path, `history/update/${path.split('/').at(-1)}`, signal, {
-          ...{ format: path.endsWith('.json') ? 'document' : 'log', maxBytes: MIB, keepEnd: true },
+          format: path.endsWith('.json') ? 'document' : 'log',
+          maxBytes: MIB,
+          keepEnd: true,
         });
       for (const path of [paths.networkRecord, paths.masters])
         await collectFile(sink, path, `history/${path.split('/').at(-1)}`, signal, {

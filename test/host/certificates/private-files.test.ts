@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { readRemoteEndpoint } from '../../../src/host/apiserver/remote-endpoint.ts';
 import { checkPrivateFiles } from '../../../src/host/certificates/private-files.ts';
 import { readSecret } from '../../../src/host/config/files.ts';
-import { pathsBelow } from '../../../src/host/config/settings.ts';
+import { pathsBelow } from '../../../src/host/config/paths.ts';
 
 const PRIVATE = [
   'etc/origin/master/ca.key',

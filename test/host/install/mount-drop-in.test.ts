@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { pathsBelow, type Settings } from '../../../src/host/config/settings.ts';
+import { pathsBelow } from '../../../src/host/config/paths.ts';
+import type { Settings } from '../../../src/host/config/settings.ts';
 import { placeMountDropIns, removeMountDropIns } from '../../../src/host/install/mount-drop-in.ts';
 
 const UNIT = 'etc/systemd/system/hyperedge.service';

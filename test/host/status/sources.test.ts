@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { pathsBelow } from '../../../src/host/config/settings.ts';
+import { pathsBelow } from '../../../src/host/config/paths.ts';
 import { takeInstanceLock } from '../../../src/host/run/instance-lock.ts';
 import { readStatus } from '../../../src/host/status/status.ts';
 

@@ -28,7 +28,7 @@ export const alertsCommand: Command = {
     }
     const [{ callControl }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../../host/control/control.ts'),
-      import('../../../host/config/settings.ts'),
+      import('../../../host/config/paths.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     const report = await callControl<HostAlertReport>(socket, 'GET', '/alerts');

@@ -27,7 +27,7 @@ export const masterLogsCommand: Command = {
       await Promise.all([
         import('../../../host/control/container-logs.ts'),
         import('../../../host/openshift/revision-archive.ts'),
-        import('../../../host/config/settings.ts'),
+        import('../../../host/config/paths.ts'),
       ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const logs = await findContainerLogs(paths.podLogs, `master-${component}`, container, Date.now());

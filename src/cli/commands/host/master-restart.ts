@@ -19,7 +19,7 @@ export const masterRestartCommand: Command = {
     if (positionals[1] !== undefined) checkComponent(positionals[1]);
     const [{ callControl, RESTART_TIMEOUT_MS }, { canonicalRoot, pathsBelow }] = await Promise.all([
       import('../../../host/control/control.ts'),
-      import('../../../host/config/settings.ts'),
+      import('../../../host/config/paths.ts'),
     ]);
     const socket = pathsBelow(await canonicalRoot(stringFlag(flags, 'root'))).controlSocket;
     await callControl(socket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);

@@ -23,6 +23,7 @@ export const accessOf = (flags: FlagValues): RigAccess => ({
 export const namespaceOf = (flags: FlagValues): string => stringFlag(flags, 'namespace') ?? 'default';
 
 export const targetOf = (flags: FlagValues, name = ''): RigTarget => ({
-  ...{ name, namespace: namespaceOf(flags) },
+  name,
+  namespace: namespaceOf(flags),
   isRig: flags['rig'] === true,
 });

@@ -26,7 +26,7 @@ the start. Default: one a day, and three are kept.`,
     const [{ EVERY_FORMAT, parseEvery, readSchedule, writeSchedule }, { canonicalRoot, pathsBelow }] =
       await Promise.all([
         import('../../../store/config/snapshot-schedule.ts'),
-        import('../../../host/config/settings.ts'),
+        import('../../../host/config/paths.ts'),
       ]);
     const paths = pathsBelow(await canonicalRoot(stringFlag(flags, 'root')));
     const before = await readSchedule(paths.snapshotSchedule, paths.snapshots);

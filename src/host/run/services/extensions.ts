@@ -44,7 +44,8 @@ export const extensions: readonly HostService[] = [
       return startImageWork({ settings, images: runtime.images, nodeName, recorder, log: log.named('images') });
     },
     stop: (stop) => stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'machineConfigServer',
@@ -52,7 +53,8 @@ export const extensions: readonly HostService[] = [
     start: ({ settings, api }, { log }) =>
       startMachineConfigServer(settings, api.client, log.named('machine-config-server')),
     stop: (stop) => stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'manifests',
@@ -63,14 +65,16 @@ export const extensions: readonly HostService[] = [
         return async () => {};
       }),
     stop: (stop) => stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'revisionReports',
     needs: ['revisions', 'kubelet'],
     start: ({ revisions, kubelet }) => revisions.start(kubelet),
     stop: (stop) => stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'machineConfig',
@@ -87,7 +91,8 @@ export const extensions: readonly HostService[] = [
         log: log.named('machine-config'),
       }),
     stop: (daemon) => daemon.stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'profile',
@@ -120,7 +125,8 @@ export const extensions: readonly HostService[] = [
         log,
       }),
     stop: (operators) => operators.stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'updates',
@@ -137,7 +143,8 @@ export const extensions: readonly HostService[] = [
         log,
       }),
     stop: (stop) => stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'router',
@@ -155,7 +162,8 @@ export const extensions: readonly HostService[] = [
       return alerts;
     },
     stop: ({ engine }) => engine.stop(),
-    ...{ stopsWith, stopMs: STOP_MS },
+    stopsWith,
+    stopMs: STOP_MS,
   }),
   hostService({
     name: 'control',
