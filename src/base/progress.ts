@@ -151,7 +151,9 @@ function durationText(seconds: number): string {
 
 const nothing = (): void => undefined;
 const QUIET: Progress = {
-  ...{ step: nothing, note: nothing, summary: nothing },
+  step: nothing,
+  note: nothing,
+  summary: nothing,
   transfer: () => ({ update: nothing, end: nothing, abandon: nothing }),
 };
 

@@ -57,7 +57,11 @@ export function execConfigOf(
     throw new CodedError('kubeconfig', `exec plugin: invalid apiVersion ${JSON.stringify(apiVersion)}`);
   const clusterConfig = extensionOf(cluster);
   return {
-    ...{ apiVersion, command, args, env, installHint: text('installHint') },
+    apiVersion,
+    command,
+    args,
+    env,
+    installHint: text('installHint'),
     interactiveMode: mode as ExecConfig['interactiveMode'],
     provideClusterInfo: fields['provideClusterInfo'] === true,
     ...(clusterConfig === undefined ? {} : { clusterConfig }),

@@ -138,7 +138,11 @@ export class Session {
         return all
           .filter(({ name }) => !name.includes('/'))
           .map((each) => ({
-            ...{ group, version, name: each.name, kind: each.kind, namespaced: each.namespaced },
+            group,
+            version,
+            name: each.name,
+            kind: each.kind,
+            namespaced: each.namespaced,
             singular: each.singularName ?? '',
             shortNames: each.shortNames ?? [],
             categories: each.categories ?? [],

@@ -98,7 +98,9 @@ export async function targetsOf(session: Session, args: readonly string[] = sess
       const items = await session.list(resource, namespace, { labelSelector: selector, fieldSelector });
       for (const object of items)
         targets.push({
-          ...{ resource, object, name: object.metadata?.name ?? '' },
+          resource,
+          object,
+          name: object.metadata?.name ?? '',
           namespace: resource.namespaced ? object.metadata?.namespace : undefined,
         });
     }

@@ -224,7 +224,8 @@ class NodeKubelet implements Kubelet {
     services.devices?.connect(client);
     access.connect(client);
     const pods = followApiPods({
-      ...{ informers, manager },
+      informers,
+      manager,
       nodeName: deps.config.nodeName,
       clock: deps.clock,
       log: deps.log,
@@ -241,7 +242,10 @@ class NodeKubelet implements Kubelet {
       return;
     }
     const fileOperations = new FileOperations({
-      ...{ host: deps.host, clock: deps.clock, log: deps.log, onChanged: nodeChanged.emit },
+      host: deps.host,
+      clock: deps.clock,
+      log: deps.log,
+      onChanged: nodeChanged.emit,
     });
     const facts = nodeFacts(deps, fileOperations);
     const agent = new NodeAgent({
@@ -254,7 +258,9 @@ class NodeKubelet implements Kubelet {
       status: async (previous) =>
         nodeStatus({
           ...(await facts(new Set(previous.map(({ type }) => type)))),
-          ...{ config: deps.config, info: hostInfo, pressures: eviction.pressures },
+          config: deps.config,
+          info: hostInfo,
+          pressures: eviction.pressures,
           features: services.runtimeFacts(),
           port: this.port,
           ...(services.devices === undefined ? {} : { devices: services.devices.amounts() }),

@@ -98,7 +98,11 @@ export async function createParts(deps: KubeletDeps): Promise<Parts> {
   const images = new ImageCollector(shared, () => table.knownPods(deps.api === undefined));
   const eviction = new EvictionManager({ services: shared, pods: table, images, onPressures: nodeChanged.emit });
   const shutdown = new ShutdownManager({
-    ...{ login: deps.login, periods: config.shutdownPeriods, services: shared, pods: table, clock },
+    login: deps.login,
+    periods: config.shutdownPeriods,
+    services: shared,
+    pods: table,
+    clock,
     onChanged: nodeChanged.emit,
     log: log.named('shutdown'),
   });
@@ -188,7 +192,9 @@ async function createShared(
   const events = new KubeletEvents(deps.clock);
   const tokens = new TokenSource({ clock, log: log.named('tokens'), lastKnown });
   const configObjects = new ConfigObjects({
-    ...{ clock, log: log.named('config'), lastKnown },
+    clock,
+    log: log.named('config'),
+    lastKnown,
     onChanged: (uid) => table.worker(uid)?.configChanged(),
   });
   const puller = new ImagePuller(
@@ -198,15 +204,40 @@ async function createShared(
   const devices = createDevices(deps, { table, objects, nodeChanged, events });
   const volumes = nodeVolumes({
     ...deps.volumes,
-    ...{ directories, tokens, events, clock, random, log, node, runtime, nodeName: config.nodeName },
-    ...{ files: deps.files, fileWatch: deps.fileWatch, mounts: deps.mounts, host: deps.host, trees: deps.trees },
+    directories,
+    tokens,
+    events,
+    clock,
+    random,
+    log,
+    node,
+    runtime,
+    nodeName: config.nodeName,
+    files: deps.files,
+    fileWatch: deps.fileWatch,
+    mounts: deps.mounts,
+    host: deps.host,
+    trees: deps.trees,
     pluginHandlers: devices?.pluginHandlers ?? new Map(),
     pod: (uid) => table.worker(uid)?.pod,
     pullImage: (pod, source) => pullVolumeImage({ puller, config: configObjects, credentials, events }, pod, source),
   });
   const shared: Omit<PodServices, 'underPressure'> = {
-    ...{ clock, log, runtime, credentials, cgroups, tokens, puller, events, directories, devices, node },
-    ...{ files: deps.files, trees: deps.trees, host: deps.host, probeNetwork: deps.probeNetwork },
+    clock,
+    log,
+    runtime,
+    credentials,
+    cgroups,
+    tokens,
+    puller,
+    events,
+    directories,
+    devices,
+    node,
+    files: deps.files,
+    trees: deps.trees,
+    host: deps.host,
+    probeNetwork: deps.probeNetwork,
     settings: config,
     config: configObjects,
     hostInfo: info,
@@ -216,13 +247,23 @@ async function createShared(
     runtimeClasses: new RuntimeClasses(),
     statuses: new StatusManager({ clock, log: log.named('status') }),
     prober: new Prober({
-      ...{ runtime, network: deps.probeNetwork, clock, random },
+      runtime,
+      network: deps.probeNetwork,
+      clock,
+      random,
       onVerdict: (uid) => table.wake([uid]),
       event: (pod, container, reason, message) => events.pod(pod, 'Warning', reason, message, container),
     }),
     volumes: new VolumeManager({
-      ...{ directories, config: configObjects, plugins: volumes.plugins, tokens, clock, features },
-      ...{ files: deps.files.volumes, foreign: deps.files.foreign, mounts: deps.mounts },
+      directories,
+      config: configObjects,
+      plugins: volumes.plugins,
+      tokens,
+      clock,
+      features,
+      files: deps.files.volumes,
+      foreign: deps.files.foreign,
+      mounts: deps.mounts,
       allocatable: () => allocatable,
     }),
     runtimeFacts: () => ({ ...features, runtimeName }),
@@ -245,7 +286,10 @@ function createDevices(
   if (devices === undefined) return undefined;
   return new NodeDevices({
     ...devices,
-    ...{ nodeName: config.nodeName, files, clock, log },
+    nodeName: config.nodeName,
+    files,
+    clock,
+    log,
     pods: () => table.activePods(),
     onChanged: nodeChanged.emit,
     node: () => objects.node(),

@@ -19,7 +19,11 @@ const { httpPort, httpsPort, web, stream, certificate, key } = settings;
 const silent = { info() {}, warn() {}, error() {}, v() {}, named: () => silent } as Partial<Log> as Log;
 const proxy = proxyFactory(silent, '127.0.0.1').create(
   {
-    ...{ httpPort, httpsPort, statsPort: undefined, proxyProtocol: false, accessLog: false },
+    httpPort,
+    httpsPort,
+    statsPort: undefined,
+    proxyProtocol: false,
+    accessLog: false,
     clusterCa: async () => certificate,
   },
   new Balancer(Math.random),

@@ -36,7 +36,9 @@ async function fill(directory: string): Promise<void> {
     'memory.stat': MEMORY_STAT,
     'pids.current': '7\n',
     'io.stat': '8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n',
-    ...{ 'cpu.pressure': pressure, 'memory.pressure': pressure, 'io.pressure': pressure },
+    'cpu.pressure': pressure,
+    'memory.pressure': pressure,
+    'io.pressure': pressure,
   };
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
 }
@@ -63,7 +65,8 @@ try {
       hierarchies: async () => [{ mount: root, version: 'v2', controllers: ['cpu', 'memory', 'io', 'pids'] }],
       perform: async () => {},
     },
-    ...{ slices: undefined, log: silentLog },
+    slices: undefined,
+    log: silentLog,
   });
   await cgroups.start(
     {
@@ -76,16 +79,24 @@ try {
     [],
   );
   const workers = uids.map((uid) => ({
-    ...{ uid, finished: false, status: { startTime: '2026-01-01T00:00:00Z', podIP: '10.128.0.5' } },
+    uid,
+    finished: false,
+    status: { startTime: '2026-01-01T00:00:00Z', podIP: '10.128.0.5' },
     pod: { metadata: { uid, name: `deployment-${uid}`, namespace: 'shop' }, spec: { containers: [] } },
   }));
   const services = {
-    ...{ cgroups, clock, host: createHostFacts({ root: '/', nowMs: () => clock.nowMs() }) },
+    cgroups,
+    clock,
+    host: createHostFacts({ root: '/', nowMs: () => clock.nowMs() }),
     settings: { nodeName: 'bench', cgroupRoot: '/', paths: { volumes: root, images: root } },
     view: {
       get: (uid: string) => ({
         containers: Array.from({ length: containers }, (_, at) => ({
-          ...{ id: `${uid}-${at}`, name: `c${at}`, state: 'running', startedAtMs: 0, image: '' },
+          id: `${uid}-${at}`,
+          name: `c${at}`,
+          state: 'running',
+          startedAtMs: 0,
+          image: '',
         })),
       }),
     },
@@ -95,7 +106,11 @@ try {
   };
   const stats = new StatsProvider(services as never, { workers: () => workers as never }, () => []);
   const recorder = new UsageRecorder({
-    ...{ nodeName: toNodeName('bench'), cgroupRoot: '/', clock, cgroups, log: silentLog },
+    nodeName: toNodeName('bench'),
+    cgroupRoot: '/',
+    clock,
+    cgroups,
+    log: silentLog,
     measure: () => stats.measure(),
     host: {
       counters: createHostCounters({ root: '/', monotonicMs: () => monotonic }),

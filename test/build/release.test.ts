@@ -205,9 +205,18 @@ describe('release', () => {
       await writeDeb(
         path,
         {
-          ...{ name: 'odd', version: '1', architecture: 'amd64', maintainer: 'M <m@example.com>', depends: [] },
-          ...{ section: 'admin', homepage: 'https://example.com', summary: 'odd', description: ['odd'] },
-          ...{ entries: [{ path: '/odd', type: 'file', content }], conffiles: [], scripts: {} },
+          name: 'odd',
+          version: '1',
+          architecture: 'amd64',
+          maintainer: 'M <m@example.com>',
+          depends: [],
+          section: 'admin',
+          homepage: 'https://example.com',
+          summary: 'odd',
+          description: ['odd'],
+          entries: [{ path: '/odd', type: 'file', content }],
+          conffiles: [],
+          scripts: {},
         },
         EPOCH,
       );

@@ -31,7 +31,8 @@ test('the state of a workload names each pod that is not ready, and the reason',
     pod('crashing', {
       containerStatuses: [
         {
-          ...{ ...container, restartCount: 3 },
+          ...container,
+          restartCount: 3,
           state: { waiting: { reason: 'CrashLoopBackOff' } },
           lastState: { terminated: { exitCode: 127, reason: 'Error', message: 'sh: not found' } },
         },

@@ -170,7 +170,8 @@ test('keeps the second of two pods that claim a board Pending with the reason, u
 
 const RIG_API = 'rig.hyperedge.dev/v1alpha1';
 const rigClaim = (name: string, duration?: string, rigName = 'bench') => ({
-  ...{ apiVersion: RIG_API, kind: 'RigClaim' },
+  apiVersion: RIG_API,
+  kind: 'RigClaim',
   metadata: { name, namespace: 'default' },
   spec: { rigName, ...(duration === undefined ? {} : { duration }) },
 });
@@ -190,7 +191,8 @@ test('starts the pod of a second claim on a rig when the first claim is released
   timeout: 180_000,
 }, async () => {
   await lab.apply({
-    ...{ apiVersion: RIG_API, kind: 'Rig' },
+    apiVersion: RIG_API,
+    kind: 'Rig',
     metadata: { name: 'bench' },
     spec: {
       fixtures: [{ name: 'board', fixture: 'board-2', role: 'serial' }],
@@ -287,18 +289,23 @@ test("shares a vendor's device between the claims of two pods, and a third pod w
   const api = 'resource.k8s.io/v1';
   const requestPolicy = { default: '10Gi', validRange: { min: '10Gi', step: '10Gi' } };
   const device = {
-    ...{ name: 'gpu-0', allowMultipleAllocations: true },
+    name: 'gpu-0',
+    allowMultipleAllocations: true,
     capacity: { memory: { value: '40Gi', requestPolicy } },
   };
   const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
   const selectors = [{ cel: { expression: `device.driver == "${name}"` } }];
   await lab.apply(
     {
-      ...{ apiVersion: api, kind: 'DeviceClass', metadata: { name } },
+      apiVersion: api,
+      kind: 'DeviceClass',
+      metadata: { name },
       spec: { extendedResourceName: 'example.com/gpu', selectors },
     },
     {
-      ...{ apiVersion: api, kind: 'ResourceSlice', metadata: { name: 'gpus' } },
+      apiVersion: api,
+      kind: 'ResourceSlice',
+      metadata: { name: 'gpus' },
       spec: { nodeName, driver: name, pool, devices: [device] },
     },
   );

@@ -61,8 +61,12 @@ securityContext: {runAsUser: 0, capabilities: {drop: [ALL]}}
     'empty.yaml': '',
     ...Object.fromEntries(
       Object.entries({
-        ...{ name: 'name: x', command: 'command: [x]', image: 'image: x', lifecycle: 'lifecycle: {}' },
-        ...{ devices: 'volumeDevices: [{name: a, devicePath: /a}]', none: 'command: []\nname: ""\nvolumeDevices: []' },
+        name: 'name: x',
+        command: 'command: [x]',
+        image: 'image: x',
+        lifecycle: 'lifecycle: {}',
+        devices: 'volumeDevices: [{name: a, devicePath: /a}]',
+        none: 'command: []\nname: ""\nvolumeDevices: []',
       }).map(([name, text]) => [`custom-${name}.yaml`, text]),
     ),
   },

@@ -24,7 +24,9 @@ const json =
     void response.end(JSON.stringify(document));
 
 const resource = (name: string, kind: string): object => ({
-  ...{ name, kind, namespaced: true },
+  name,
+  kind,
+  namespaced: true,
   verbs: ['get', 'list', 'delete'],
 });
 const DISCOVERY: Readonly<Record<string, Answer>> = {

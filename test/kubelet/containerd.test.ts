@@ -26,11 +26,14 @@ else
         api.put(resources.pods, {
           metadata: { name: 'web', namespace: 'default', uid: 'uid-web' },
           spec: {
-            ...{ nodeName: NODE, terminationGracePeriodSeconds: 1 },
+            nodeName: NODE,
+            terminationGracePeriodSeconds: 1,
             volumes: [{ name: 'config', configMap: { name: 'settings' } }],
             containers: [
               {
-                ...{ name: 'main', image: IMAGE, imagePullPolicy: 'IfNotPresent' },
+                name: 'main',
+                image: IMAGE,
+                imagePullPolicy: 'IfNotPresent',
                 command: ['/bin/sh', '-c', 'cat /config/key; echo; while [ ! -e /end ]; do sleep 0.2; done; exit 3'],
                 volumeMounts: [{ name: 'config', mountPath: '/config' }],
               },

@@ -75,13 +75,20 @@ async function daemonFiles({ api }: ControlPlane, work: string): Promise<Record<
   await build({
     entryPoints: [join(import.meta.dirname, 'support', 'pool-daemon.child.ts')],
     outfile: at('pool-daemon.cjs'),
-    ...{ bundle: true, platform: 'node', format: 'cjs', target: 'node24', logLevel: 'error' },
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node24',
+    logLevel: 'error',
   });
   const { certPem, keyPem } = await api.user(`system:node:${NODE}`, 'system:nodes');
   const access: DaemonAccess = {
     server: `https://${API_OF_TEST.address}:${API_OF_TEST.port}`,
     tlsServerName: 'localhost',
-    ...{ ca: api.ca.certPem, cert: certPem, key: keyPem, nodeName: NODE },
+    ca: api.ca.certPem,
+    cert: certPem,
+    key: keyPem,
+    nodeName: NODE,
   };
   await writeFile(at('access.json'), JSON.stringify(access), { mode: 0o600 });
   await writeFile(at('pool-daemon.service'), UNIT);

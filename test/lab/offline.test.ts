@@ -54,7 +54,10 @@ describe('offline bundle', { skip: missing ?? false }, () => {
       version: PRODUCT_VERSION,
       key: privateKey,
       executables: new Map([[process.arch, at('program')]]),
-      ...{ packages: [], images: [at('hello.tar')], manifests: [at('hello.yaml')], join: undefined },
+      packages: [],
+      images: [at('hello.tar')],
+      manifests: [at('hello.yaml')],
+      join: undefined,
     });
     await host.must('sh', ['-c', 'sha256sum < /root/stick/program > /root/digest']);
     await host.must('sh', ['-c', 'rm /root/stick/program /root/stick/hello.tar /root/stick/hello.yaml']);

@@ -51,7 +51,10 @@ describe('log forwarding', () => {
     let nowMs = 0;
     const spool = await openSpool(join(root, 'spool'), bufferBytes);
     const source = new ContainerLogs({
-      ...{ directory: join(root, 'pods'), bytesPerSecond: 10_000_000, offsets: spool.offsets, sinceMs: 0 },
+      directory: join(root, 'pods'),
+      bytesPerSecond: 10_000_000,
+      offsets: spool.offsets,
+      sinceMs: 0,
       nowMs: () => 0,
       monotonicMs: () => {
         nowMs += 10_000;
@@ -103,7 +106,9 @@ describe('log forwarding', () => {
 
   const http = (type: 'otlp' | 'loki', url: string, headers: Record<string, string> = {}): Receiver =>
     createHttpReceiver({
-      ...{ type, url, node: 'edge-1' },
+      type,
+      url,
+      node: 'edge-1',
       authorities: async () => [],
       headers: async () => headers,
       nowMs: () => 5,
@@ -138,7 +143,12 @@ describe('log forwarding', () => {
     assert.equal(requests[0]?.path, '/loki/api/v1/push');
     const { streams } = JSON.parse(requests[0]?.body ?? '');
     assert.deepEqual(streams[0].stream, {
-      ...{ job: 'hyperedge', node: 'edge-1', namespace: 'shop', pod: 'web', container: 'app', stream: 'stdout' },
+      job: 'hyperedge',
+      node: 'edge-1',
+      namespace: 'shop',
+      pod: 'web',
+      container: 'app',
+      stream: 'stdout',
     });
     assert.equal(streams[0].values[0][1], 'one');
   });

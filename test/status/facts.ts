@@ -15,11 +15,21 @@ export const ABOUT: About = {
 };
 
 const node = (name: string, roles: readonly string[]): StatusFacts['nodes'][number] => ({
-  ...{ name, roles, kubeletVersion: 'v1.36.0', ready: true, reason: '', schedulable: true, pressures: [] },
+  name,
+  roles,
+  kubeletVersion: 'v1.36.0',
+  ready: true,
+  reason: '',
+  schedulable: true,
+  pressures: [],
   renewedMs: NOW_MS - 4000,
 });
 const member = (name: string, memberId: string | undefined): StatusFacts['ring'][number] => ({
-  ...{ name, version: '0.1.0', state: 'alive', forMs: 60_000, memberId },
+  name,
+  version: '0.1.0',
+  state: 'alive',
+  forMs: 60_000,
+  memberId,
   roles: memberId === undefined ? ['node'] : ['master', 'etcd', 'node'],
   fsyncMs: memberId === undefined ? undefined : 2.5,
 });
@@ -89,8 +99,14 @@ export function gathered(
   const of = <N extends keyof StatusFacts>(name: N): Gathered<StatusFacts[N]> =>
     missing[name] ?? { state: 'known', value: { ...HEALTHY, ...changed }[name] };
   return {
-    ...{ process: of('process'), nodes: of('nodes'), ring: of('ring'), store: of('store') },
-    ...{ certificates: of('certificates'), snapshots: of('snapshots'), update: of('update') },
-    ...{ pools: of('pools'), operators: of('operators') },
+    process: of('process'),
+    nodes: of('nodes'),
+    ring: of('ring'),
+    store: of('store'),
+    certificates: of('certificates'),
+    snapshots: of('snapshots'),
+    update: of('update'),
+    pools: of('pools'),
+    operators: of('operators'),
   };
 }

@@ -115,6 +115,7 @@ for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) {
   longFunctions(path);
   if (PURE.some((each) => each.test(path))) impureGlobals(path);
   uncheckedCasts(path);
+  hardExpressions(path);
   castsOfJson(path);
 }
 
@@ -186,6 +187,19 @@ function uncheckedCasts(path: string): void {
     const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
     violations.push(`${path}:${line}: a cast through unknown or to never; declare the types`);
   }
+}
+
+/** Expressions that save lines and cost readers time: an object literal that is spread into another one. */
+function hardExpressions(path: string): void {
+  const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest);
+  const visit = (node: ts.Node): void => {
+    if (ts.isSpreadAssignment(node) && ts.isObjectLiteralExpression(node.expression)) {
+      const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
+      violations.push(`${path}:${line}: a spread of an object literal; write its properties directly`);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
 }
 
 function longFunctions(path: string): void {

@@ -119,7 +119,12 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     const access = new Access({ nodeName: toNodeName('n'), clock, log });
     access.connect(client);
     const kubelet = new KubeletServer({
-      ...{ listen: listenKubelet, address: '127.0.0.1', port: 0, access, clock, log },
+      listen: listenKubelet,
+      address: '127.0.0.1',
+      port: 0,
+      access,
+      clock,
+      log,
       certificate: async () => serving,
       clientCa: async () => authority.cert,
       pods: { workers: () => [], byName: () => undefined },
@@ -140,7 +145,9 @@ describe('hostile clients of listeners', { timeout: 120_000 }, () => {
     });
     const configs = createMachineConfigServer({ client, podNetworks: ['10.9.0.0/16'], log });
     const mcs = await listenForConfigs({
-      ...{ address: '127.0.0.1', port: 0, tls: { cert: serving.cert, key: serving.key } },
+      address: '127.0.0.1',
+      port: 0,
+      tls: { cert: serving.cert, key: serving.key },
       admits: configs.admits,
       handle: configs.handle,
     });

@@ -48,7 +48,10 @@ test('the name server drops a query from port 0', async () => {
 
 test('gossip members do not answer a ping from port 0', async () => {
   const transport = createMemberlistTransport({
-    ...{ bind: { ip: '127.0.0.1', port: 0 }, keyring: undefined, label: '', log: silentLog },
+    bind: { ip: '127.0.0.1', port: 0 },
+    keyring: undefined,
+    label: '',
+    log: silentLog,
   });
   let heard = 0;
   const ack = encodeMessage({ kind: 'ack', seq: 1 });

@@ -114,7 +114,13 @@ export function checksOf(mode: Mode, target: ImpersonationRequest, user: UserInf
   const by =
     mode === ASSOCIATED_NODE ? { ...user, extra: { [NODE_KEYS]: Object.keys(user.extra ?? {}).sort() } } : user;
   const need = (group: string, resource: string, name: string, more: Partial<ResourceAction> = {}): ResourceAction => ({
-    ...{ verb: mode.verb, group, resource, subresource: '', namespace: '', name, version: 'v1' },
+    verb: mode.verb,
+    group,
+    resource,
+    subresource: '',
+    namespace: '',
+    name,
+    version: 'v1',
     ...more,
   });
   const actions: Action[] = [];

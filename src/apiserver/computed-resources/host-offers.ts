@@ -50,7 +50,9 @@ const probe = generateKeyPairSync('x25519');
 
 const refusal = (name: string | undefined, why: string): ApiError =>
   new ApiError('Forbidden', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name ?? '')} is forbidden: ${why}`, {
-    ...{ name: name ?? '', group: SUBJECT.group, kind: SUBJECT.plural },
+    name: name ?? '',
+    group: SUBJECT.group,
+    kind: SUBJECT.plural,
   });
 
 /**
@@ -147,7 +149,9 @@ function requireFree(context: WriteContext, spec: HostOffer['spec'] & object, ho
   const { name = '', machineID } = spec;
   const refuse = (what: string): never => {
     throw new ApiError('AlreadyExists', `hostoffers.${OFFER_GROUP} ${JSON.stringify(name)} is refused: ${what}`, {
-      ...{ name, group: SUBJECT.group, kind: SUBJECT.plural },
+      name,
+      group: SUBJECT.group,
+      kind: SUBJECT.plural,
     });
   };
   if (hosts.some(({ metadata }) => metadata?.name === name))

@@ -93,8 +93,11 @@ async function sendList(
   if (failures.length === nodes.length) throw reason;
   items.sort((a, b) => (stemOf(a) < stemOf(b) ? 1 : -1));
   exchange.sendJson(200, {
-    ...{ kind: 'RigRecordingList', apiVersion: `${RIG_GROUP}/${RIG_VERSION}`, metadata: {} },
-    ...{ items, ...(failures.length === 0 ? {} : { failures }) },
+    kind: 'RigRecordingList',
+    apiVersion: `${RIG_GROUP}/${RIG_VERSION}`,
+    metadata: {},
+    items,
+    ...(failures.length === 0 ? {} : { failures }),
   });
 }
 

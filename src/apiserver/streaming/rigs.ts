@@ -113,7 +113,11 @@ export async function switchRig(context: RigsContext, exchange: Exchange, info: 
     if (output !== '') outputs.push(output);
   }
   exchange.sendJson(200, {
-    ...{ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 200 },
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    code: 200,
     message: outputs.join('\n'),
     details: { name, group: rigs.group, kind: rigs.plural },
   });

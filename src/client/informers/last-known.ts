@@ -77,7 +77,11 @@ class SealedLastKnown implements LastKnown {
   keep(set: string, content: () => readonly unknown[], pace: Pace): void {
     if (this.#stopped) return;
     const waiting = this.#sets.get(set) ?? {
-      ...{ content, pace, timer: undefined, writing: undefined, problem: undefined },
+      content,
+      pace,
+      timer: undefined,
+      writing: undefined,
+      problem: undefined,
       writtenAtMs: Number.NEGATIVE_INFINITY,
     };
     this.#sets.set(set, waiting);

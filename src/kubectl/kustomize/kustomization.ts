@@ -77,11 +77,26 @@ export interface Kustomization {
 type Shape = 'text' | 'map' | 'texts' | 'entries';
 
 const FIELDS: Readonly<Record<string, Shape>> = {
-  ...{ apiVersion: 'text', kind: 'text', namespace: 'text', namePrefix: 'text', nameSuffix: 'text' },
-  ...{ metadata: 'map', commonLabels: 'map', commonAnnotations: 'map', generatorOptions: 'map' },
-  ...{ resources: 'texts', bases: 'texts', components: 'texts', patchesStrategicMerge: 'texts' },
-  ...{ labels: 'entries', configMapGenerator: 'entries', secretGenerator: 'entries', images: 'entries' },
-  ...{ replicas: 'entries', patches: 'entries', patchesJson6902: 'entries' },
+  apiVersion: 'text',
+  kind: 'text',
+  namespace: 'text',
+  namePrefix: 'text',
+  nameSuffix: 'text',
+  metadata: 'map',
+  commonLabels: 'map',
+  commonAnnotations: 'map',
+  generatorOptions: 'map',
+  resources: 'texts',
+  bases: 'texts',
+  components: 'texts',
+  patchesStrategicMerge: 'texts',
+  labels: 'entries',
+  configMapGenerator: 'entries',
+  secretGenerator: 'entries',
+  images: 'entries',
+  replicas: 'entries',
+  patches: 'entries',
+  patchesJson6902: 'entries',
 };
 
 /** Fields of kustomize that this client rejects, because it does not implement them. */

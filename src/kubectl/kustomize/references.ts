@@ -5,14 +5,25 @@ type Fields = Record<string, unknown>;
 
 /** Kind of the referenced object, by a field that contains a mapping with `name`. */
 const NAMED: Readonly<Record<string, string>> = {
-  ...{ configMap: 'ConfigMap', configMapRef: 'ConfigMap', configMapKeyRef: 'ConfigMap' },
-  ...{ secret: 'Secret', secretRef: 'Secret', secretKeyRef: 'Secret', service: 'Service' },
+  configMap: 'ConfigMap',
+  configMapRef: 'ConfigMap',
+  configMapKeyRef: 'ConfigMap',
+  secret: 'Secret',
+  secretRef: 'Secret',
+  secretKeyRef: 'Secret',
+  service: 'Service',
 };
 /** Kind of the referenced object, by a field that contains the name itself. */
 const PLAIN: Readonly<Record<string, string>> = {
-  ...{ secretName: 'Secret', serviceAccountName: 'ServiceAccount', serviceAccount: 'ServiceAccount' },
-  ...{ claimName: 'PersistentVolumeClaim', serviceName: 'Service', storageClassName: 'StorageClass' },
-  ...{ volumeName: 'PersistentVolume', priorityClassName: 'PriorityClass', ingressClassName: 'IngressClass' },
+  secretName: 'Secret',
+  serviceAccountName: 'ServiceAccount',
+  serviceAccount: 'ServiceAccount',
+  claimName: 'PersistentVolumeClaim',
+  serviceName: 'Service',
+  storageClassName: 'StorageClass',
+  volumeName: 'PersistentVolume',
+  priorityClassName: 'PriorityClass',
+  ingressClassName: 'IngressClass',
 };
 /** Fields that contain a mapping with `kind` and `name`. */
 const TYPED: ReadonlySet<string> = new Set(['roleRef', 'scaleTargetRef']);

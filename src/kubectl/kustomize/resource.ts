@@ -39,8 +39,12 @@ export const isClusterKind = ({ kind = '' }: AnyObject): boolean => CLUSTER_KIND
 
 /** Path of the pod template in the kinds that have one. */
 export const TEMPLATE_PATHS: Readonly<Record<string, readonly string[]>> = {
-  ...{ Deployment: ['spec', 'template'], ReplicaSet: ['spec', 'template'], DaemonSet: ['spec', 'template'] },
-  ...{ StatefulSet: ['spec', 'template'], ReplicationController: ['spec', 'template'], Job: ['spec', 'template'] },
+  Deployment: ['spec', 'template'],
+  ReplicaSet: ['spec', 'template'],
+  DaemonSet: ['spec', 'template'],
+  StatefulSet: ['spec', 'template'],
+  ReplicationController: ['spec', 'template'],
+  Job: ['spec', 'template'],
   CronJob: ['spec', 'jobTemplate', 'spec', 'template'],
 };
 

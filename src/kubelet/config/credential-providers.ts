@@ -35,7 +35,9 @@ export async function readProviders(file: string): Promise<readonly ProviderConf
   if (config === undefined)
     throw new CodedError('bad-config', `${file} does not exist; correct images.credentialProviders.config`);
   return config.providers.map(({ name, matchImages, defaultCacheDuration, apiVersion, args, env }) => ({
-    ...{ name, matchImages, apiVersion },
+    name,
+    matchImages,
+    apiVersion,
     defaultCacheDurationMs: parseDuration(defaultCacheDuration) ?? 0,
     args: args ?? [],
     env: Object.fromEntries((env ?? []).map((each) => [each.get('name') ?? '', each.get('value') ?? ''])),

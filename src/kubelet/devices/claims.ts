@@ -255,7 +255,9 @@ const namesOf = ({
   pool = '',
   device = '',
 }: AllocationResult): Pick<Prepared, 'request' | 'pool' | 'device'> => ({
-  ...{ request, pool, device },
+  request,
+  pool,
+  device,
 });
 
 /** The allocation names a request of `firstAvailable` as `request/subrequest`. */

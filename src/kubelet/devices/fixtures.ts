@@ -73,7 +73,8 @@ export class Fixtures implements OwnDriver {
 
   states(): FixtureState[] {
     return [...this.#known.values()].map(({ fixture, plugged }) => ({
-      ...{ fixture, plugged },
+      fixture,
+      plugged,
       inUse: this.#options.manager.holder(resourceOf(fixture), fixture.name) !== undefined,
     }));
   }
@@ -210,7 +211,8 @@ export class Fixtures implements OwnDriver {
         const { env, devices, mounts } = editsOf(fixture);
         return {
           env: new Map(env.map((each) => [each.name, each.value])),
-          ...{ devices, mounts },
+          devices,
+          mounts,
           annotations: new Map(),
           cdiDevices: [],
         };

@@ -79,28 +79,44 @@ export class NodeDevices {
       options.onChanged();
     };
     this.#manager = new DeviceManager({
-      ...{ sockets, clock, onChanged, warn: options.warn, log: log.named('devices') },
+      sockets,
+      clock,
+      onChanged,
+      warn: options.warn,
+      log: log.named('devices'),
       checkpoint: checkpoint('hyperedge_device_checkpoint'),
       directory: `${root}/device-plugins`,
     });
     this.#fixtures = new Fixtures({
-      ...{ scanner: options.scanner, manager: this.#manager, clock, onChanged, log: log.named('fixtures') },
+      scanner: options.scanner,
+      manager: this.#manager,
+      clock,
+      onChanged,
+      log: log.named('fixtures'),
       onUnplugged: (fixture, uids) => this.#unplugged(fixture, uids),
       podsOfClaim: (uid) => this.#claims.podsOf(uid),
     });
     const drivers = new Map<string, OwnDriver>([[RIG_DRIVER, this.#fixtures]]);
     this.#plugins = new DraPlugins({ sockets, log: log.named('plugins'), onChanged: () => this.#wiping.changed() });
     this.#wiping = new SliceWiping({
-      ...{ nodeName: options.nodeName, clock, log: log.named('claims') },
+      nodeName: options.nodeName,
+      clock,
+      log: log.named('claims'),
       isPresent: (driver) => drivers.has(driver) || this.#plugins.plugin(driver) !== undefined,
     });
     this.#claims = new ClaimManager({
-      ...{ plugins: this.#plugins, cdi, drivers, log: log.named('claims') },
+      plugins: this.#plugins,
+      cdi,
+      drivers,
+      log: log.named('claims'),
       checkpoint: checkpoint('hyperedge_claim_checkpoint'),
     });
     this.#slices = new FixtureSlices({
-      ...{ nodeName: options.nodeName, clock, log: log.named('fixtures') },
-      ...{ states: () => this.#fixtures.states(), node: options.node },
+      nodeName: options.nodeName,
+      clock,
+      log: log.named('fixtures'),
+      states: () => this.#fixtures.states(),
+      node: options.node,
     });
   }
 

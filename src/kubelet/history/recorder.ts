@@ -94,7 +94,9 @@ export class UsageRecorder {
     const nowMs = this.now();
     const { timeline, history, options } = this;
     return historyAnswer(parseHistoryQuery(query, timeline.wallMs), options.nodeName, history.all(), {
-      ...{ nowMs, runStartMs: timeline.startMs, segments: timeline.segments() },
+      nowMs,
+      runStartMs: timeline.startMs,
+      segments: timeline.segments(),
       completeUntil: (level) => history.completeUntil(level),
     });
   }

@@ -56,8 +56,12 @@ export class KubeletEvents {
 
   private remember({ kind = '', metadata }: KubeObject, type: RecentEvent['type'], reason: string, message: string) {
     this.last.push({
-      ...{ time: timestamp(this.clock.nowMs()), kind, type, reason },
-      ...{ namespace: metadata?.namespace ?? '', name: metadata?.name ?? '' },
+      time: timestamp(this.clock.nowMs()),
+      kind,
+      type,
+      reason,
+      namespace: metadata?.namespace ?? '',
+      name: metadata?.name ?? '',
       message: message.slice(0, MAX_MESSAGE),
     });
     if (this.last.length > MAX_RECENT) this.last.shift();

@@ -130,8 +130,14 @@ export function routeOf(method: string, url: string): Route | undefined {
     case 'checkpoint':
       if (third === undefined || fourth !== undefined) return undefined;
       return {
-        ...{ name, ...none, namespace, pod, container: third, verb },
-        ...{ methods: ['POST'], subresources: ['checkpoint', 'proxy'] },
+        name,
+        ...none,
+        namespace,
+        pod,
+        container: third,
+        verb,
+        methods: ['POST'],
+        subresources: ['checkpoint', 'proxy'],
       };
     case 'run': {
       if (third === undefined) return undefined;

@@ -94,5 +94,5 @@ function keptPod(object: KubeObject): KubeObject | undefined {
 
 /** Returns the Node without its status, which changes with every heartbeat. */
 function keptNode({ apiVersion, kind, metadata, spec }: Node): KubeObject {
-  return { ...{ apiVersion, kind }, metadata: metadata ?? {}, ...(spec === undefined ? {} : { spec }) } as KubeObject;
+  return { apiVersion, kind, metadata: metadata ?? {}, ...(spec === undefined ? {} : { spec }) } as KubeObject;
 }

@@ -100,7 +100,9 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const records = new MountRecords(directories, files.pods, tools, isDurable);
   const claims = new ClaimVolumes(node);
   const drivers = new CsiDrivers({
-    ...{ connect: options.connectCsi, nodeName, log: log.named('csi') },
+    connect: options.connectCsi,
+    nodeName,
+    log: log.named('csi'),
     onRegistered: (driver) => {
       allocatable.registered(driver);
       void staging.resume(driver);
@@ -121,8 +123,14 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   const context = new CsiContext(options.tokens);
   const shared = { records, directories, files: files.volumes, foreign: files.foreign, mounts, tools };
   const types = recordedVolumes({
-    ...{ ...shared, attachments, drivers, staging, context, log },
-    ...{ runtime: options.runtime, pullImage: options.pullImage },
+    ...shared,
+    attachments,
+    drivers,
+    staging,
+    context,
+    log,
+    runtime: options.runtime,
+    pullImage: options.pullImage,
   });
   const connected = [
     drivers,
@@ -133,8 +141,15 @@ export function nodeVolumes(options: NodeVolumesOptions): NodeVolumes {
   ];
   const plugins = new VolumePlugins({ claims, records, types, connected, foreign: files.foreign, mounts });
   const usages = new VolumeUsages({
-    ...{ records, claims, plugins, events, log: log.named('volumes'), nowMs: () => clock.nowMs() },
-    ...{ host: options.host, trees: options.trees, pod: options.pod },
+    records,
+    claims,
+    plugins,
+    events,
+    log: log.named('volumes'),
+    nowMs: () => clock.nowMs(),
+    host: options.host,
+    trees: options.trees,
+    pod: options.pod,
   });
 
   const registrations = new PluginRegistrations({

@@ -257,8 +257,12 @@ export class ConfigObjects implements ConfigReader {
 }
 
 const newEntry = (object: Entry['object']): Entry => ({
-  ...{ object, users: new Set<Uid>(), stopping: new AbortController() },
-  ...{ watching: false, following: false, confirmed: false },
+  object,
+  users: new Set<Uid>(),
+  stopping: new AbortController(),
+  watching: false,
+  following: false,
+  confirmed: false,
 });
 
 const versionOf = (object: KubeObject | null | undefined): string | undefined => object?.metadata?.resourceVersion;

@@ -96,8 +96,11 @@ export class VolumeUsages {
     }
     const disk = await host.foreignFileSystem(record.path);
     const whole = {
-      ...{ capacityBytes: disk.capacityBytes, availableBytes: disk.availableBytes },
-      ...{ inodes: disk.inodes, inodesFree: disk.inodesFree, inodesUsed: disk.inodes - disk.inodesFree },
+      capacityBytes: disk.capacityBytes,
+      availableBytes: disk.availableBytes,
+      inodes: disk.inodes,
+      inodesFree: disk.inodesFree,
+      inodesUsed: disk.inodes - disk.inodesFree,
     };
     const limit = 'limitBytes' in record ? record.limitBytes : undefined;
     if (limit === undefined) return { ...common, ...whole, usedBytes: disk.capacityBytes - disk.availableBytes };

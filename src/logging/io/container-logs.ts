@@ -149,7 +149,11 @@ export class ContainerLogs implements LogSource {
         if (known === undefined && this.#containers.size >= MAX_CONTAINERS) continue;
         const container = known ?? {
           ...parts,
-          ...{ container: name, path, files: [], isPresent: true, budget: 0 },
+          container: name,
+          path,
+          files: [],
+          isPresent: true,
+          budget: 0,
           component: componentOf(parts, name),
         };
         container.isPresent = true;
@@ -272,7 +276,13 @@ class BatchBuilder {
 function recordsOf(container: Container, lines: readonly Line[]): LogRecord[] {
   const { namespace, pod, uid, component } = container;
   return lines.map(({ time, stream, text }) => ({
-    ...{ time, text, stream, namespace, pod, uid, component },
+    time,
+    text,
+    stream,
+    namespace,
+    pod,
+    uid,
+    component,
     container: container.container,
     severity: component === '' ? 'info' : severityOf(text),
   }));

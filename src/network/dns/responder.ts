@@ -165,7 +165,9 @@ export class Responder {
     const type = TYPE_NAMES.get(query.type);
     const all = (routes?.addresses ?? []).map(
       (data): DnsRecord => ({
-        ...{ name, ttl: routes?.ttlSeconds ?? 0, data },
+        name,
+        ttl: routes?.ttlSeconds ?? 0,
+        data,
         type: ipFamilyOf(data) === 6 ? 'AAAA' : 'A',
       }),
     );

@@ -175,7 +175,13 @@ const idlingDeps = (
   slices: Informer<EndpointSlice>,
   planner: ServicePlanner,
 ): IdlingDeps => ({
-  ...{ services, slices, packetFilter, needPods, clock, log, table: config.table },
+  services,
+  slices,
+  packetFilter,
+  needPods,
+  clock,
+  log,
+  table: config.table,
   families: [...new Set(config.serviceCidrs.map((cidr) => (cidr.includes(':') ? 6 : 4)))],
   portsOf: (key) => planner.portsOf(key),
 });

@@ -284,7 +284,9 @@ export class UpdateAgent {
       if (this.#fetches.count < MAX_FETCHES && !(error instanceof CodedError && error.code === 'refused')) throw error;
       const kept = snapshotAfterRollback(await executables.record(), running);
       await executables.writeRecord({
-        ...{ ...record, phase: 'failed', message: messageOf(error) },
+        ...record,
+        phase: 'failed',
+        message: messageOf(error),
         ...(kept === undefined ? {} : { snapshot: kept }),
       });
       return this.#wakeSoon();

@@ -22,7 +22,8 @@ export async function runGuard(executables: HostExecutables, clock: Clock, log: 
       const record = await executables.record();
       const step = nextGuardStep(record, await executables.link(), {
         elapsedMs: clock.monotonicMs() - beganMs,
-        ...{ starts, restarted },
+        starts,
+        restarted,
       });
       if (step.step === 'end') return;
       if (step.step === 'write') {

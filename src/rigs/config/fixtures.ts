@@ -54,7 +54,8 @@ export function rigPowerField(): Field<ReadonlyMap<string, readonly string[]>> {
 
 export const declaredFixtures = (file: ReadonlyMap<string, FixtureFile> = new Map()): readonly DeclaredFixture[] =>
   [...file].map(([name, { type = 'device', match, ...rest }]) => ({
-    ...{ name, type },
+    name,
+    type,
     ...rest,
     ...(match === undefined ? {} : { match: Object.fromEntries(match) }),
   }));

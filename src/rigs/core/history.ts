@@ -66,7 +66,9 @@ function opened({ metadata, status }: RigClaim, grantedAt: string, node: string 
   const { namespace = '', name = '', uid = '' } = metadata ?? {};
   const requester = status?.requester?.slice(0, HISTORY_LIMITS.characters).toWellFormed();
   return {
-    ...{ namespace, name, uid },
+    namespace,
+    name,
+    uid,
     ...(requester === undefined ? {} : { requester }),
     ...(node === undefined ? {} : { node }),
     grantedAt,

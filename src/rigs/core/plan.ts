@@ -104,7 +104,8 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
         });
       else
         ungate.push({
-          ...{ pod, gate: gateOf(name) },
+          pod,
+          gate: gateOf(name),
           nodeSelector: hostname === undefined ? {} : { 'kubernetes.io/hostname': hostname },
         });
     }
@@ -115,7 +116,9 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
   return {
     claims: new Map([...outcomes].map(([key, outcome]) => [key, statusOf(claims.get(key) ?? {}, outcome, nowMs)])),
     rigs: new Map([...rigs].map(([name, rig]) => [name, rigStatus(rig, nodes.get(name), claims, outcomes, nowMs)])),
-    ...{ evict, ungate, refused },
+    evict,
+    ungate,
+    refused,
     release: [...claims.values()].filter(
       (claim) =>
         claim.metadata?.deletionTimestamp !== undefined &&
@@ -181,7 +184,12 @@ function grant(granting: Granting): void {
     const expiresAt = timestamp(untilMs);
     holders.set(name, first);
     outcomes.set(objectKey(first), {
-      ...{ phase: 'Granted', reason: 'Granted', rig: name, grantedAt: timestamp(nowMs), expiresAt, position: 0 },
+      phase: 'Granted',
+      reason: 'Granted',
+      rig: name,
+      grantedAt: timestamp(nowMs),
+      expiresAt,
+      position: 0,
       message: `rig ${name} is granted until ${expiresAt}`,
     });
   }
@@ -280,7 +288,10 @@ function statusOf(claim: RigClaim, outcome: Outcome, nowMs: number): NonNullable
   const status = phase === 'Granted' ? 'True' : 'False';
   const before = claim.status?.conditions?.find(({ type }) => type === 'Granted');
   const condition: Condition = {
-    ...{ type: 'Granted', status, reason, message },
+    type: 'Granted',
+    status,
+    reason,
+    message,
     lastTransitionTime: transitionTime(before, status, timestamp(nowMs)),
   };
   return {

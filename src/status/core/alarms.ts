@@ -21,10 +21,16 @@ const shell = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : 
 type Rule = (facts: GatheredStatus, about: About, rootFlag: string) => readonly Alarm[];
 
 const error = (subject: string, message: string, next: string): Alarm => ({
-  ...{ severity: 'error', subject, message, next },
+  severity: 'error',
+  subject,
+  message,
+  next,
 });
 const warning = (subject: string, message: string, next: string): Alarm => ({
-  ...{ severity: 'warning', subject, message, next },
+  severity: 'warning',
+  subject,
+  message,
+  next,
 });
 
 /** Rule for one source of facts. It runs only if the facts of the source are known. */

@@ -78,7 +78,8 @@ export function reportOf(facts: GatheredStatus, about: About): ClusterStatus {
           },
         }),
     ...(pools === undefined ? {} : { pools }),
-    ...{ alarms, unknown },
+    alarms,
+    unknown,
     next: [...new Set(next)].slice(0, MAX_NEXT),
   };
 }
@@ -151,7 +152,10 @@ function membersOf(facts: GatheredStatus): MemberStatus[] {
   return (known(facts.store)?.members ?? []).map(({ name, id, role, state, lag, dbBytes }) => {
     const fsyncMs = flushes.get(id.replace(/^0+/, ''));
     return {
-      ...{ name: name === '' ? id : name, id, role, state },
+      name: name === '' ? id : name,
+      id,
+      role,
+      state,
       ...(lag === undefined ? {} : { lag }),
       ...(fsyncMs === undefined ? {} : { fsyncMs }),
       ...(dbBytes === undefined ? {} : { dbBytes }),
@@ -168,7 +172,9 @@ function snapshotsOf(facts: GatheredStatus, nowMs: number): Pick<ClusterStatus, 
       ? {}
       : {
           newest: {
-            ...{ file: newest.file, revision: newest.revision, bytes: newest.bytes },
+            file: newest.file,
+            revision: newest.revision,
+            bytes: newest.bytes,
             time: timestamp(newest.takenMs),
             ageMs: Math.max(0, nowMs - newest.takenMs),
           },

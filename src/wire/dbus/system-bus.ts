@@ -98,7 +98,10 @@ export class SystemBus {
 
   async match(rule: string): Promise<void> {
     await this.call({
-      ...{ destination: BUS, path: '/org/freedesktop/DBus', interface: BUS, member: 'AddMatch' },
+      destination: BUS,
+      path: '/org/freedesktop/DBus',
+      interface: BUS,
+      member: 'AddMatch',
       arguments: [rule],
     });
   }

@@ -95,7 +95,11 @@ export async function serveUnary(
   log: Log,
 ): Promise<{ close(): Promise<void> }> {
   const listener = createRpcListener({
-    ...{ host: '', port: 0, path, log, httpPaths: new Set<string>() },
+    host: '',
+    port: 0,
+    path,
+    log,
+    httpPaths: new Set<string>(),
     limits: { authenticated: MAX_CONNECTIONS },
   });
   const rpc: RpcService = {

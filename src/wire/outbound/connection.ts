@@ -46,7 +46,9 @@ export class OutboundDispatcher extends Dispatcher {
     this.#proxied = new EnvHttpProxyAgent({
       ...agent,
       // `proxyFor` decides whether to use the proxy, because undici does not support networks in `noProxy`.
-      ...{ httpProxy: httpProxy ?? '', httpsProxy: httpsProxy ?? '', noProxy: '' },
+      httpProxy: httpProxy ?? '',
+      httpsProxy: httpsProxy ?? '',
+      noProxy: '',
       proxyTls: { timeout: connectTimeoutMs, ca: authoritiesOf(settings) },
       requestTls: connect,
     });

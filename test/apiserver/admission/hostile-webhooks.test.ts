@@ -183,7 +183,9 @@ describe('hostile admission webhooks', { concurrency: false, timeout: 120_000 },
     const definition = {
       metadata: { name: 'odds.hostile.example.com' },
       spec: {
-        ...{ group: 'hostile.example.com', scope: 'Namespaced', names: { plural: 'odds', kind: 'Odd' } },
+        group: 'hostile.example.com',
+        scope: 'Namespaced',
+        names: { plural: 'odds', kind: 'Odd' },
         versions: [{ name: 'v1', served: true, storage: true, schema }],
       },
     };

@@ -45,7 +45,9 @@ describe('malicious aggregated servers', { concurrency: false, timeout: 120_000 
     new Promise((resolve) => {
       const { main } = extended;
       const session = connect(main.url, {
-        ...{ ca: main.ca.certPem, cert: main.admin.certPem, key: main.admin.keyPem },
+        ca: main.ca.certPem,
+        cert: main.admin.certPem,
+        key: main.admin.keyPem,
       });
       const end = (status: number): void => {
         session.destroy();

@@ -45,7 +45,11 @@ suite('usage of nodes', () => {
       [Symbol.iterator]: () => [...hosts.keys()].map(nodeOf)[Symbol.iterator](),
     });
     collector = new MetricsCollector({
-      ...{ clock, log: silentLog, config: {}, stopping: new AbortController().signal, backends: { request } },
+      clock,
+      log: silentLog,
+      config: {},
+      stopping: new AbortController().signal,
+      backends: { request },
       certificates: { current: {} },
       destinations: { kubelet: () => () => true },
       cache: { kind: nodes },

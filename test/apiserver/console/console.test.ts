@@ -13,8 +13,11 @@ const files = {
     files: [
       { name: 'index.html', type: 'text/html; charset=utf-8', etag: 'e0', offset: 0, length: parts[0].length },
       {
-        ...{ name: 'assets/index-AB.js', type: 'text/javascript; charset=utf-8', etag: 'e1' },
-        ...{ offset: parts[0].length, length: parts[1].length },
+        name: 'assets/index-AB.js',
+        type: 'text/javascript; charset=utf-8',
+        etag: 'e1',
+        offset: parts[0].length,
+        length: parts[1].length,
       },
     ],
   },

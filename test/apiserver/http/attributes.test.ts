@@ -75,7 +75,9 @@ describe('request attributes', () => {
       for (const plural of ['widgets', 'namespaces']) {
         const kind = plural === 'widgets' ? 'Widget' : 'Place';
         await send('POST', `/apis/fuzz.example.com/v1/${plural}`, {
-          ...{ apiVersion: 'fuzz.example.com/v1', kind, metadata: { name } },
+          apiVersion: 'fuzz.example.com/v1',
+          kind,
+          metadata: { name },
         });
       }
       await send('POST', '/apis/rbac.authorization.k8s.io/v1/clusterroles', { metadata: { name } });
@@ -120,7 +122,9 @@ describe('request attributes', () => {
       }
       await send('POST', at('roles', '/apis/rbac.authorization.k8s.io/v1'), { metadata: { name } });
       await send('POST', at('gadgets', '/apis/fuzz.example.com/v1'), {
-        ...{ apiVersion: 'fuzz.example.com/v1', kind: 'Gadget', metadata: { name } },
+        apiVersion: 'fuzz.example.com/v1',
+        kind: 'Gadget',
+        metadata: { name },
       });
       const template = { metadata: { labels: { app: name } }, spec: { containers } };
       await send('POST', at('deployments', '/apis/apps/v1'), {

@@ -11,7 +11,10 @@ type Store = ReturnType<typeof createMemoryStore>;
 
 const writer = (store: Store, address: string, mayClaim = true): SoleWriter =>
   new SoleWriter({
-    ...{ store, clock: systemClock, log: silentLog, mayClaim },
+    store,
+    clock: systemClock,
+    log: silentLog,
+    mayClaim,
     identity: `${address}:8443`,
     advertiseAddress: address,
   });

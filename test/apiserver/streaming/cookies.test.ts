@@ -42,7 +42,9 @@ test('serves a proxied page that anonymous users can open with an opaque origin'
   const server = await startServer({ http: near, config: { anonymous: 'all' } });
   t.after(() => server.stop());
   const pair = await issue(server.ca, {
-    ...{ subject: { commonName: 'system:node:n1' }, usages: ['server'], validity: lifetimeFrom(Date.now(), 1) },
+    subject: { commonName: 'system:node:n1' },
+    usages: ['server'],
+    validity: lifetimeFrom(Date.now(), 1),
     names: { dns: [], ips: ['127.0.0.1'] },
   });
   const page = createServer({ cert: pair.certPem, key: pair.keyPem }, (_, response) =>

@@ -19,7 +19,8 @@ const use = (node: string | undefined) => ({ uid: `${node}`, ...(node === undefi
 const file = (hour: number) => ({
   name: `2026-01-01T0${hour}0000-000Z.log`,
   start: `2026-01-01T0${hour}:00:00.000Z`,
-  ...{ bytes: 1, isOpen: false },
+  bytes: 1,
+  isOpen: false,
 });
 const list = (...items: object[]): [number, string] => [200, JSON.stringify({ items })];
 

@@ -90,8 +90,11 @@ export const cases: readonly AttackCase[] = [
       });
       node.as(['-H', `Authorization: Bearer ${TOKEN.id}.${TOKEN.secret}`]);
       const key = await node.order({
-        ...{ name: `${NODE}-client`, signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usage: 'client auth' },
-        ...{ dns: [], ips: [] },
+        name: `${NODE}-client`,
+        signerName: 'kubernetes.io/kube-apiserver-client-kubelet',
+        usage: 'client auth',
+        dns: [],
+        ips: [],
       });
       const client = await node.certificate(`${NODE}-client`, 20_000);
       assert.ok(client !== undefined, 'the node joins');
@@ -129,7 +132,8 @@ export const cases: readonly AttackCase[] = [
       const serving = { signerName: 'kubernetes.io/kubelet-serving', usage: 'server auth' };
       for (const [at, name] of wanted.entries())
         await node.order({
-          ...{ ...serving, name: `${NODE}-${at}` },
+          ...serving,
+          name: `${NODE}-${at}`,
           ...(/^[\d.]+$/.test(name) ? { dns: [NODE], ips: [name] } : { dns: [NODE, name], ips: [] }),
         });
       await new Promise((resolve) => setTimeout(resolve, PENDING_MS));

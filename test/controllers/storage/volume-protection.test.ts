@@ -79,8 +79,9 @@ test('keeps a deleted VolumeAttributesClass while claims reference the class', a
   await claims.create({
     metadata: { name: 'golden', namespace },
     spec: {
-      ...{ accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-      ...{ volumeAttributesClassName: 'gold' },
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: '1Gi' } },
+      volumeAttributesClassName: 'gold',
     },
   });
   await classes.delete('gold');

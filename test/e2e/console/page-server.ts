@@ -154,12 +154,10 @@ Object.assign(OBJECTS, {
       spec: { console: {}, power: { on: {} } },
       status: {
         history: [0, 1, 2].map((index) => ({
-          ...{
-            namespace: 'default',
-            name: `${HOSTILE}${index}`,
-            uid: `u${index}`,
-            requester: `${HOSTILE}${index % 2}`,
-          },
+          namespace: 'default',
+          name: `${HOSTILE}${index}`,
+          uid: `u${index}`,
+          requester: `${HOSTILE}${index % 2}`,
           grantedAt: new Date(Date.now() - (index + 1) * 3_600_000).toISOString(),
           ...(index === 0
             ? {}
@@ -202,7 +200,11 @@ const STORE = {
   },
 };
 const SNAPSHOTS = {
-  ...{ directory: '/d', every: HOSTILE, keep: 3, isSaving: true, scheduledDirectory: HOSTILE },
+  directory: '/d',
+  every: HOSTILE,
+  keep: 3,
+  isSaving: true,
+  scheduledDirectory: HOSTILE,
   snapshots: [{ name: HOSTILE, revision: 1, takenAt: HOSTILE, bytes: 5 }],
 };
 

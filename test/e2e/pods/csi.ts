@@ -83,7 +83,10 @@ export function csiTests(lab: () => PodLab): void {
         secret('stage-key', { password: 'hunter2' }),
         ...boundPair('attached', name, {
           csi: {
-            ...{ driver: name, volumeHandle: 'handle-attached', fsType: 'ext4', volumeAttributes: { colour: 'red' } },
+            driver: name,
+            volumeHandle: 'handle-attached',
+            fsType: 'ext4',
+            volumeAttributes: { colour: 'red' },
             nodeStageSecretRef: { name: 'stage-key', namespace: 'default' },
           },
         }),
@@ -143,7 +146,9 @@ export function csiTests(lab: () => PodLab): void {
     async () => {
       const name = 'inline.csi.test';
       const driver = await startDriver(lab(), name, {
-        ...{ podInfoOnMount: true, attachRequired: false, volumeLifecycleModes: ['Ephemeral'] },
+        podInfoOnMount: true,
+        attachRequired: false,
+        volumeLifecycleModes: ['Ephemeral'],
         tokenRequests: [{ audience: 'vault' }],
       });
       try {

@@ -99,7 +99,7 @@ export function statusTests(lab: () => PodLab): void {
     await lab().apply(
       pod('resized', { containers: [idle({ resources: sized('50m', '32Mi') })] }),
       pod('resized-restarts', {
-        containers: [{ ...idle({ resources: sized('50m', '32Mi') }), ...{ resizePolicy } }],
+        containers: [{ ...idle({ resources: sized('50m', '32Mi') }), resizePolicy }],
       }),
     );
     await Promise.all([lab().ready('resized'), lab().ready('resized-restarts')]);

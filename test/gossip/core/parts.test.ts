@@ -128,7 +128,12 @@ test('reports an event once, even if many queries and events of the same Lamport
   for (let id = 0; id < 600; id++)
     receiver.receive({
       ...query,
-      ...{ ltime: 1, id, noBroadcast: true, timeoutMs: 1, name: 'q', payload: new Uint8Array() },
+      ltime: 1,
+      id,
+      noBroadcast: true,
+      timeoutMs: 1,
+      name: 'q',
+      payload: new Uint8Array(),
     });
   assert.equal(exchanged(), 0, 'after many queries');
   const event = { kind: 'user-event', ltime: 2, payload: new Uint8Array(), coalesce: false } as const;

@@ -160,9 +160,12 @@ test('serves its clients while another member fills the member table with invent
   await client.ask('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
   const versions = [1, 5, 2, 2, 5, 4] as const;
   const rows = Array.from({ length: 4095 }, (_, i) => ({
-    ...{ name: `invented-${i}`, address: { ip: '127.0.0.1', port: 20_000 + i } },
+    name: `invented-${i}`,
+    address: { ip: '127.0.0.1', port: 20_000 + i },
     meta: serfCodec.encodeTags(new Map([['role', 'x'.repeat(400)]])),
-    ...{ incarnation: 1, state: 'alive' as const, versions },
+    incarnation: 1,
+    state: 'alive' as const,
+    versions,
   }));
   const table = encodePushPull({ rows, userState: new Uint8Array(), join: false });
   const stream = createConnection({ host: a.address.ip, port: a.address.port });

@@ -6,7 +6,8 @@ const ARCH = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
 
 test('sanitizes the facts that a host reports over SSH', () => {
   assert.deepEqual(inspected(`${ARCH}\n4\nrack-3\nMemTotal:  8388608 kB\n`), {
-    ...{ hostname: 'rack-3', ramMebibytes: 8192 },
+    hostname: 'rack-3',
+    ramMebibytes: 8192,
     cpu: { arch: ARCH, count: 4 },
   });
   for (const count of ['Infinity', '-1', '1e300', '', 'NaN', '0x10'])

@@ -48,12 +48,17 @@ describe('offline bundle', () => {
     for (const [name, content] of Object.entries(files)) await writeFile(at(name), content);
     await writeFile(at('key.pub'), trusted.export({ type: 'spki', format: 'pem' }));
     options = {
-      ...{ bundle: at('good'), version: '1.2.3', key, join: JOIN },
+      bundle: at('good'),
+      version: '1.2.3',
+      key,
+      join: JOIN,
       executables: new Map([
         ['x64', at('x64')],
         ['arm64', at('arm64')],
       ]),
-      ...{ packages: [at('h_1_amd64.deb')], images: [at('app.tar')], manifests: [at('10-app.yaml')] },
+      packages: [at('h_1_amd64.deb')],
+      images: [at('app.tar')],
+      manifests: [at('10-app.yaml')],
     };
     await createOffline(options);
   });

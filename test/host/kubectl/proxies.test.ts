@@ -99,7 +99,9 @@ test('requests and upgrades go through the proxy of the kubeconfig', async () =>
   assert.deepEqual(seen, [`CONNECT api.behind-proxy.test:${port}`]);
   assert.equal(login, `Basic ${Buffer.from('user:pass word').toString('base64')}`);
   const pod = {
-    ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } },
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'p' },
     spec: { nodeName: 'absent', containers: [{ name: 'c', image: 'registry.example/c:1' }] },
   };
   for (const body of [{ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } }, pod]) {

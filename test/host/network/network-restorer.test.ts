@@ -8,14 +8,22 @@ import { ManualClock } from '../../client/clocks.ts';
 function start() {
   const clock = new ManualClock();
   const state = {
-    ...{ isFollowed: true, links: 0, full: 0, verified: 0, forwarding: 0 },
+    isFollowed: true,
+    links: 0,
+    full: 0,
+    verified: 0,
+    forwarding: 0,
     changed: (_foreign: ReadonlySet<string> | undefined): void => {},
     damaged: [] as string[],
     restored: Promise.resolve(),
   };
   const never = async (): Promise<never> => Promise.reject(new Error('not expected'));
   const network: HostNetwork = {
-    ...{ attach: never, detach: never, retain: never, setPodCidrs: never, destroy: never },
+    attach: never,
+    detach: never,
+    retain: never,
+    setPodCidrs: never,
+    destroy: never,
     reconcile: async ({ filter }) => {
       state.links += 1;
       if (filter) state.full += 1;

@@ -28,7 +28,10 @@ async function follow(prepare: (file: string) => Promise<void>) {
   const follower = await followPodNetwork({
     network: { setPodCidrs: async (cidrs: string[]) => void applied.push(cidrs.join()) } as unknown as PodNetwork,
     informers: { informer: () => informer } as unknown as InformerFactory,
-    ...{ nodeName: toNodeName('n1'), file, initial: '10.128.0.0/24', log: silentLog },
+    nodeName: toNodeName('n1'),
+    file,
+    initial: '10.128.0.0/24',
+    log: silentLog,
     onReady: () => {},
   });
   return { directory, file, applied, follower, seen: (node: Node) => nodes.forEach((each) => void each(node)) };

@@ -55,14 +55,12 @@ describe('copies of a catalog on masters', () => {
     const pair = await api.user(`system:node:${master}`, 'system:nodes');
     const informers = createInformerFactory({ client, log: silentLog, clock, random });
     const stop = await followCatalogs({
-      ...{
-        directory: directory(master),
-        nodeName: toNodeName(master),
-        client,
-        informers,
-        log: silentLog,
-        pollMs: LOOK_MS,
-      },
+      directory: directory(master),
+      nodeName: toNodeName(master),
+      client,
+      informers,
+      log: silentLog,
+      pollMs: LOOK_MS,
       masters: {
         servers: async () => [api.url],
         credentials: () => ({ ca: api.ca.certPem, cert: pair.certPem, key: pair.keyPem }),
@@ -91,7 +89,8 @@ describe('copies of a catalog on masters', () => {
       },
     });
     plane = await startControlPlane({
-      ...{ api, catalogs: directory('m1') },
+      api,
+      catalogs: directory('m1'),
       controllers: { nodeMonitorGracePeriodMs: 3_600_000, nodeStartupGracePeriodMs: 3_600_000 },
     });
     for (const master of MASTERS) {
@@ -105,7 +104,8 @@ describe('copies of a catalog on masters', () => {
     await plane.of(resources.catalogSources).create({
       metadata: { name: 'lab', namespace: NAMESPACE },
       spec: {
-        ...{ sourceType: 'grpc', address: 'file:///var/lib/origin/catalogs/lab' },
+        sourceType: 'grpc',
+        address: 'file:///var/lib/origin/catalogs/lab',
         updateStrategy: { registryPoll: { interval: '1s' } },
       },
     });

@@ -38,8 +38,13 @@ describe('the profile of a joined worker', () => {
   const client = async (name: string, ...groups: string[]) => {
     const pair = await api.user(name, ...groups);
     const made = createApiClient({
-      ...{ server: api.url, ca: api.ca.certPem, cert: pair.certPem, key: pair.keyPem },
-      ...{ userAgent: 'test', log: silentLog, clock },
+      server: api.url,
+      ca: api.ca.certPem,
+      cert: pair.certPem,
+      key: pair.keyPem,
+      userAgent: 'test',
+      log: silentLog,
+      clock,
     });
     closing.push(() => made.close());
     return made;
@@ -53,7 +58,9 @@ describe('the profile of a joined worker', () => {
   };
   const joinedWith = (data: Readonly<Record<string, string>>, roles: readonly ('node' | 'master')[] = ['node']) =>
     writeJoined(join(root, 'etc/origin/node/joined.yaml'), {
-      ...{ server: 'https://192.0.2.1:8443', apiServers: ['https://192.0.2.1:8443'], roles: [...roles] },
+      server: 'https://192.0.2.1:8443',
+      apiServers: ['https://192.0.2.1:8443'],
+      roles: [...roles],
       cluster: parseClusterSettings('test', data),
     });
   const bootstrap = (text: string): Promise<void> =>

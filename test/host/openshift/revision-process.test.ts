@@ -11,7 +11,11 @@ const HOUR_MS = 3_600_000;
 
 const container = (id: string, attempt: number, createdAtMs: number, state: 'running' | 'exited') =>
   ({
-    ...{ id, attempt, createdAtMs, state, name: 'etcd' },
+    id,
+    attempt,
+    createdAtMs,
+    state,
+    name: 'etcd',
     labels: {
       'io.kubernetes.pod.namespace': 'kube-system',
       'io.kubernetes.pod.name': 'master-etcd-n1',

@@ -46,7 +46,11 @@ describe('pods with unavailable devices', () => {
     root = await mkdtemp(join(tmpdir(), 'df-'));
     await mkdir(join(root, 'device-plugins'));
     devices = new NodeDevices({
-      ...{ root, clock, log: silentLog, nodeName: toNodeName('n'), files: createKubeletFiles(createMounter()) },
+      root,
+      clock,
+      log: silentLog,
+      nodeName: toNodeName('n'),
+      files: createKubeletFiles(createMounter()),
       sockets: createPluginSockets({ clock, log: silentLog }),
       cdi: { read: async () => [] },
       scanner: { scan: async () => [], watch: () => ({ close: () => {} }) },

@@ -53,7 +53,10 @@ async function lab() {
           files.content = content;
         },
       },
-      ...{ directory, clock: systemClock, log: silentLog, onChanged: () => {} },
+      directory,
+      clock: systemClock,
+      log: silentLog,
+      onChanged: () => {},
       warn: (_, message) => void warnings.push(message),
     });
   const manager = create();
@@ -92,7 +95,11 @@ async function lab() {
       2_000,
     );
   return {
-    ...{ manager, create, files, warnings, register },
+    manager,
+    create,
+    files,
+    warnings,
+    register,
     lists: (devices: readonly Buffer[]) => {
       first = listOf(devices);
       watching?.send(first);

@@ -14,7 +14,8 @@ import { MemoryApi } from '../memory-api.ts';
 const NAME = 'n-rig.hyperedge.dev';
 const board: FixtureState = {
   fixture: { name: 'Board_1', type: 'serial', attributes: {} },
-  ...{ plugged: true, inUse: false },
+  plugged: true,
+  inUse: false,
 };
 
 test('the ResourceSlice of fixtures is owned by the Node, also after the Node is re-created', async () => {
@@ -22,7 +23,11 @@ test('the ResourceSlice of fixtures is owned by the Node, also after the Node is
   let node: Node | undefined;
   let states = [board];
   const slices = new FixtureSlices({
-    ...{ nodeName: toNodeName('n'), clock: realClock, log: silentLog, states: () => states, node: () => node },
+    nodeName: toNodeName('n'),
+    clock: realClock,
+    log: silentLog,
+    states: () => states,
+    node: () => node,
   });
   const slice = (): ResourceSlice | undefined => api.get(resources.resourceSlices, NAME);
   const ownedBy = (uid: string) =>

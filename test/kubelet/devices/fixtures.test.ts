@@ -23,12 +23,21 @@ const result = { request: 'r', driver: 'rig.hyperedge.dev', pool: 'n', device: '
 
 async function lab(found: readonly Fixture[] = [board]) {
   const manager = new DeviceManager({
-    ...{ clock, log: silentLog, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
+    clock,
+    log: silentLog,
+    directory: '/nowhere',
+    onChanged: () => {},
+    warn: () => {},
     sockets: {} as never,
     checkpoint: { read: async () => undefined, write: async () => {} },
   });
   const fixtures = new Fixtures({
-    ...{ manager, clock, log: silentLog, onChanged: () => {}, onUnplugged: () => {}, podsOfClaim: () => [] },
+    manager,
+    clock,
+    log: silentLog,
+    onChanged: () => {},
+    onUnplugged: () => {},
+    podsOfClaim: () => [],
     scanner: { scan: async () => found, watch: () => ({ close: () => {} }) },
   });
   await fixtures.start();
@@ -70,7 +79,9 @@ test('admin access to a fixture does not wait for its holder and does not take t
 
 test('prepares the fixture in the ResourceSlice when several fixtures have the same device name', async () => {
   const at = (name: string, path: string): Fixture => ({
-    ...{ name, type: 'serial', attributes: {} },
+    name,
+    type: 'serial',
+    attributes: {},
     node: { hostPath: path, containerPath: path },
   });
   const { fixtures } = await lab([at('board.1', '/dev/ttyUSB0'), at('BOARD.1', '/dev/ttyUSB1')]);

@@ -38,7 +38,11 @@ test('registers other plug-ins while a socket hangs, and rejects invalid respons
   };
   const registered: string[] = [];
   const registrations = new PluginRegistrations({
-    ...{ directory: '/r', sockets, clock, log, fileWatch: { watch: () => ({ close: () => {} }) } },
+    directory: '/r',
+    sockets,
+    clock,
+    log,
+    fileWatch: { watch: () => ({ close: () => {} }) },
     handlers: new Map([
       ['CSIPlugin', { register: async ({ name }) => void registered.push(name), deregister: async () => {} }],
     ]),
@@ -59,7 +63,11 @@ test('does not poll continuously a socket that fails once and then hangs', async
   let lists = 0;
   let requested = 0;
   const registrations = new PluginRegistrations({
-    ...{ directory: '/r', clock, log, fileWatch: { watch: () => ({ close: () => {} }) }, handlers: new Map() },
+    directory: '/r',
+    clock,
+    log,
+    fileWatch: { watch: () => ({ close: () => {} }) },
+    handlers: new Map(),
     sockets: {
       list: async () => {
         lists += 1;
@@ -90,7 +98,9 @@ function lab() {
   });
   const infos = new Map<string, CsiNodeInfo>();
   const drivers = new CsiDrivers({
-    ...{ nodeName: toNodeName('n1'), log, onRegistered: () => {} },
+    nodeName: toNodeName('n1'),
+    log,
+    onRegistered: () => {},
     connect: (socket) =>
       ({
         capabilities: async () => new Set(),

@@ -65,12 +65,20 @@ async function lab() {
     deregister: async ({ name }) => void changes.push(`-${name}`),
   };
   const devices = new DeviceManager({
-    ...{ sockets, clock, log: silentLog, directory, onChanged: () => {}, warn: () => {} },
+    sockets,
+    clock,
+    log: silentLog,
+    directory,
+    onChanged: () => {},
+    warn: () => {},
     checkpoint: { read: async () => undefined, write: async () => {} },
   });
   const dra = new DraPlugins({ sockets, log: silentLog, onChanged: () => {} });
   const registrations = new PluginRegistrations({
-    ...{ directory: registry, fileWatch: createFileWatch(), clock, log: silentLog },
+    directory: registry,
+    fileWatch: createFileWatch(),
+    clock,
+    log: silentLog,
     sockets: createRegistrationSockets(options),
     handlers: new Map([
       ['CSIPlugin', csi],
@@ -83,7 +91,14 @@ async function lab() {
   const notified = new Map<string, string>();
   const called: string[] = [];
   return {
-    ...{ directory, registry, changes, called, devices, dra, notified, sockets },
+    directory,
+    registry,
+    changes,
+    called,
+    devices,
+    dra,
+    notified,
+    sockets,
     async plugIn(type: string, name: string, versions: string, methods: Record<string, Answer>, list?: Buffer) {
       const path = join(registry, `${name.replaceAll('/', '-')}-${listeners.length}.sock`);
       const NotifyRegistrationStatus = (message: Uint8Array): Buffer => {
@@ -161,7 +176,10 @@ function managerOf(dra: DraPlugins, results: AllocationResult[]): ClaimManager {
     },
   });
   const manager = new ClaimManager({
-    ...{ plugins: dra, drivers: new Map(), cdi: { read: async () => [] }, log: silentLog },
+    plugins: dra,
+    drivers: new Map(),
+    cdi: { read: async () => [] },
+    log: silentLog,
     checkpoint: { read: async () => undefined, write: async () => {} },
   });
   manager.connect(api.client());
@@ -318,7 +336,9 @@ test('deletes the slices of a missing driver on this node only', async () => {
     api.put(resources.resourceSlices, { metadata: { name }, spec: { nodeName, driver: owner } });
   const due: (() => void)[] = [];
   const wiping = new SliceWiping({
-    ...{ nodeName: toNodeName('n'), log: silentLog, isPresent: (name) => name === 'gpu.example.com' },
+    nodeName: toNodeName('n'),
+    log: silentLog,
+    isPresent: (name) => name === 'gpu.example.com',
     clock: {
       ...clock,
       setTimer: (_, run) => {

@@ -12,13 +12,19 @@ import type { Fixture } from '../../../src/rigs/fixtures-port.ts';
 import { eventually } from '../lab.ts';
 
 const serial = (name: string): Fixture => ({
-  ...{ name, type: 'serial', attributes: {} },
+  name,
+  type: 'serial',
+  attributes: {},
   node: { hostPath: `/dev/${name}`, containerPath: `/dev/${name}` },
 });
 
 test('fixtures use no capacity of other plug-ins, and claimed devices are kept after random changes', async () => {
   const manager = new DeviceManager({
-    ...{ clock, log, directory: '/nowhere', onChanged: () => {}, warn: () => {} },
+    clock,
+    log,
+    directory: '/nowhere',
+    onChanged: () => {},
+    warn: () => {},
     sockets: {} as never,
     checkpoint: { read: async () => undefined, write: async () => {} },
   });
@@ -26,7 +32,12 @@ test('fixtures use no capacity of other plug-ins, and claimed devices are kept a
   let scans = 0;
   let scan = (): void => {};
   const fixtures = new Fixtures({
-    ...{ manager, clock, log, onChanged: () => {}, onUnplugged: () => {}, podsOfClaim: () => [] },
+    manager,
+    clock,
+    log,
+    onChanged: () => {},
+    onUnplugged: () => {},
+    podsOfClaim: () => [],
     scanner: {
       scan: async () => {
         scans += 1;

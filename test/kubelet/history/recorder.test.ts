@@ -86,16 +86,29 @@ function host(clock: TestClock, files: HistoryFiles, load: () => number, compone
   const counters: HostCounters = {
     network: { receivedBytes: 0, sentBytes: 0 },
     pods: new Map(),
-    ...{ diskReadBytes: undefined, diskWrittenBytes: 0, flashWrittenBytes: undefined },
+    diskReadBytes: undefined,
+    diskWrittenBytes: 0,
+    flashWrittenBytes: undefined,
     pressure: { cpuSeconds: undefined, memorySeconds: undefined, ioSeconds: undefined },
-    ...{ celsius: 40, isThrottled: undefined },
+    celsius: 40,
+    isThrottled: undefined,
   };
   const usage = {
-    ...{ timestampMs: 0, bootTimeMs: 0, memoryAvailableBytes: 0, memoryUsageBytes: 0, memoryRssBytes: 0 },
-    ...{ processes: 0, maxProcesses: 0, memoryWorkingSetBytes: 1_000_000 },
+    timestampMs: 0,
+    bootTimeMs: 0,
+    memoryAvailableBytes: 0,
+    memoryUsageBytes: 0,
+    memoryRssBytes: 0,
+    processes: 0,
+    maxProcesses: 0,
+    memoryWorkingSetBytes: 1_000_000,
   };
   const recorder = new UsageRecorder({
-    ...{ nodeName: toNodeName('n'), cgroupRoot: '/', clock, files, log: silentLog },
+    nodeName: toNodeName('n'),
+    cgroupRoot: '/',
+    clock,
+    files,
+    log: silentLog,
     host: { counters: async () => counters, components },
     measure: async () => {
       seconds += (load() * (clock.monotonic - before)) / 1_000;

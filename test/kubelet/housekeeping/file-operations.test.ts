@@ -9,7 +9,8 @@ function lab() {
   const clock = new ManualClock();
   const state = { blocked: undefined as PromiseWithResolvers<void> | undefined, changes: 0 };
   const operations = new FileOperations({
-    ...{ clock, log: silentLog },
+    clock,
+    log: silentLog,
     host: { touchFile: async () => state.blocked?.promise },
     onChanged: () => {
       state.changes += 1;

@@ -39,7 +39,9 @@ describe('logs under load', { timeout: 120_000 }, () => {
     api.put(resources.pods, {
       metadata: { name: 'writer', namespace: 'default', uid: 'uid-writer' },
       spec: {
-        ...{ nodeName: NODE, hostNetwork: true, terminationGracePeriodSeconds: 1 },
+        nodeName: NODE,
+        hostNetwork: true,
+        terminationGracePeriodSeconds: 1,
         containers: [
           { name: 'main', image: IMAGE, imagePullPolicy: 'IfNotPresent', command: ['/bin/sh', '-c', script] },
         ],

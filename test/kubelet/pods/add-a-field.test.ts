@@ -62,20 +62,37 @@ test('a new pod field needs one table entry and the number of its CRI field', as
   const config = containerConfig({
     pod: { metadata: { name: 'p', namespace: 'n', uid: 'u' }, spec: { containers: [container] } },
     container,
-    ...{ attempt: 0, image: { id: 'sha256:1', repoTags: [], repoDigests: [], sizeBytes: 0 }, env: [], mounts: [] },
-    ...{ devices: [], pidNamespaceOf: undefined, hostRoot: false, seccompDefault: false, seccompProfileRoot: '/s' },
-    ...{ logLimitBytes: 0, memoryCapacityBytes: 1, oomScoreFloor: 0, cpuCfsQuota: true },
+    attempt: 0,
+    image: { id: 'sha256:1', repoTags: [], repoDigests: [], sizeBytes: 0 },
+    env: [],
+    mounts: [],
+    devices: [],
+    pidNamespaceOf: undefined,
+    hostRoot: false,
+    seccompDefault: false,
+    seccompProfileRoot: '/s',
+    logLimitBytes: 0,
+    memoryCapacityBytes: 1,
+    oomScoreFloor: 0,
+    cpuCfsQuota: true,
   });
 
   const { buildSpec } = await load<Spec>('runtime/oci/spec/spec.ts');
   const { spec } = buildSpec({
-    ...{ containerId: 'id', config, image: { entrypoint: [], cmd: [], env: [] }, user: { uid: 7, gid: 7 }, mounts: [] },
-    ...{ devices: [], namespaces: { pid: 'new' }, rootPath: 'root', readOnlyRoot: false, driver: 'cgroupfs' },
-    ...{
-      sandbox: { cgroupParent: '/pods', hostname: 'h' },
-      own: { capabilities: 0n, oomScoreAdj: 0, openFilesHard: 9e9 },
-    },
-    ...{ pureV2: true, nodeArch: 'x64' },
+    containerId: 'id',
+    config,
+    image: { entrypoint: [], cmd: [], env: [] },
+    user: { uid: 7, gid: 7 },
+    mounts: [],
+    devices: [],
+    namespaces: { pid: 'new' },
+    rootPath: 'root',
+    readOnlyRoot: false,
+    driver: 'cgroupfs',
+    sandbox: { cgroupParent: '/pods', hostname: 'h' },
+    own: { capabilities: 0n, oomScoreAdj: 0, openFilesHard: 9e9 },
+    pureV2: true,
+    nodeArch: 'x64',
   } as unknown as Parameters<Spec['buildSpec']>[0]);
   const { process } = spec as { readonly process: Readonly<Record<string, unknown>> };
   assert.deepEqual(process['user'], { uid: 7, gid: 7, umask: 0o27 });

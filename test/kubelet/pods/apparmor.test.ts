@@ -19,10 +19,21 @@ const pod = (ofPod: object | undefined, ofContainer: object | undefined): Pod =>
 
 const handed = (each: Pod) =>
   containerConfig({
-    ...{ pod: each, container: each.spec?.containers[0] ?? { name: '' }, attempt: 0, env: [], mounts: [], devices: [] },
+    pod: each,
+    container: each.spec?.containers[0] ?? { name: '' },
+    attempt: 0,
+    env: [],
+    mounts: [],
+    devices: [],
     image: { id: 'sha256:0', repoTags: [], repoDigests: [], sizeBytes: 0 },
-    ...{ pidNamespaceOf: undefined, hostRoot: false, seccompDefault: true, seccompProfileRoot: '/', logLimitBytes: 1 },
-    ...{ memoryCapacityBytes: 1, oomScoreFloor: -1000, cpuCfsQuota: true },
+    pidNamespaceOf: undefined,
+    hostRoot: false,
+    seccompDefault: true,
+    seccompProfileRoot: '/',
+    logLimitBytes: 1,
+    memoryCapacityBytes: 1,
+    oomScoreFloor: -1000,
+    cpuCfsQuota: true,
   }).security.appArmor;
 
 it('blocks a pod that requires an AppArmor profile on a kernel without AppArmor', () => {

@@ -56,7 +56,10 @@ function subject(parts: { readonly areImmediate?: boolean; readonly volumes: () 
   };
   const sandbox = new PodSandbox(services as unknown as PodServices, 'api', (reason) => did.push(`failed ${reason}`));
   return {
-    ...{ did, configs, clock, sandbox },
+    did,
+    configs,
+    clock,
+    sandbox,
     create: () => sandbox.create(pod, { type: 'createSandbox', attempt: 0, replaces: [] }),
     failCgroup: () => {
       failsCgroup = true;

@@ -151,8 +151,10 @@ test('writes the last status with the generation of the deletion before the pod 
   const api = new MemoryApi();
   const statuses = await started(api);
   const deleted = {
-    ...{ ...pending().metadata, generation: 2 },
-    ...{ deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 0 },
+    ...pending().metadata,
+    generation: 2,
+    deletionTimestamp: '2026-01-01T00:00:00Z',
+    deletionGracePeriodSeconds: 0,
   };
   api.put(resources.pods, { metadata: deleted, status: { phase: 'Running' } });
   api.requests.length = 0;

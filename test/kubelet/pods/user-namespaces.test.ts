@@ -28,14 +28,18 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
     api.put(resources.pods, {
       metadata: { name, namespace: 'default', uid: `uid-${name}` },
       spec: {
-        ...{ nodeName: NODE, hostUsers: false, terminationGracePeriodSeconds: 1 },
+        nodeName: NODE,
+        hostUsers: false,
+        terminationGracePeriodSeconds: 1,
         volumes: [
           { name: 'scratch', emptyDir: {} },
           { name: 'config', configMap: { name: 'settings' } },
         ],
         containers: [
           {
-            ...{ name: 'main', image: IMAGE, imagePullPolicy: 'IfNotPresent' },
+            name: 'main',
+            image: IMAGE,
+            imagePullPolicy: 'IfNotPresent',
             command: ['/bin/sh', '-c', 'echo mine > /scratch/file && cat /config/key && sleep 1000'],
             volumeMounts: [
               { name: 'scratch', mountPath: '/scratch' },

@@ -21,7 +21,8 @@ async function cgroupsWith(files: Readonly<Record<string, string>>, hierarchies:
         return files[`${directory}/${file}`];
       },
     },
-    ...{ slices: undefined, log: silentLog },
+    slices: undefined,
+    log: silentLog,
   });
   const allocatable = { cpuMilli: 1_000, memoryBytes: 1_000 };
   await cgroups.start({ root: [], allocatable, podPidsLimit: 0, cpuCfsQuota: true, memoryQos: false }, []);
@@ -41,7 +42,8 @@ describe('activity of a cgroup', () => {
       [V2],
     );
     assert.deepEqual(await cgroups.activity(POD), {
-      ...{ diskReadBytes: 101, diskWrittenBytes: 202 },
+      diskReadBytes: 101,
+      diskWrittenBytes: 202,
       pressure: { cpuSeconds: 2.5, memorySeconds: undefined, ioSeconds: undefined },
     });
     assert.equal((await cgroups.usage(POD))?.throttledNanoSeconds, 30_000);
@@ -56,7 +58,8 @@ describe('activity of a cgroup', () => {
       [BLKIO],
     );
     assert.deepEqual(await cgroups.activity(POD), {
-      ...{ diskReadBytes: 305, diskWrittenBytes: 400 },
+      diskReadBytes: 305,
+      diskWrittenBytes: 400,
       pressure: { cpuSeconds: undefined, memorySeconds: undefined, ioSeconds: undefined },
     });
   });

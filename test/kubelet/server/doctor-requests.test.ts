@@ -68,7 +68,11 @@ describe('host check requests', () => {
       return result.promise;
     };
     server = new KubeletServer({
-      ...{ access, clock, log, address: '127.0.0.1', port: 0 },
+      access,
+      clock,
+      log,
+      address: '127.0.0.1',
+      port: 0,
       listen: async (options: KubeletListenOptions) => {
         listening = options;
         return { port: 1, updateTls: () => {}, close: async () => {} };

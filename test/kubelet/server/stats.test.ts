@@ -8,8 +8,12 @@ test('reports the remaining containers when one container is removed during the 
   const status = (id: string) => ({ id, name: id, state: 'running', startedAtMs: 0 });
   const usage = { timestampMs: 0, bootTimeMs: 0, cpuUsageNanoSeconds: 0, memoryWorkingSetBytes: 0 };
   const stats = {
-    ...{ timestampMs: 0, cpuUsageCoreNanoSeconds: 1e9, memoryUsageBytes: 2, memoryWorkingSetBytes: 1 },
-    ...{ memoryRssBytes: 1, pids: 1 },
+    timestampMs: 0,
+    cpuUsageCoreNanoSeconds: 1e9,
+    memoryUsageBytes: 2,
+    memoryWorkingSetBytes: 1,
+    memoryRssBytes: 1,
+    pids: 1,
   };
   const services = {
     clock: { nowMs: () => 0 },

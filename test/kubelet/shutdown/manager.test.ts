@@ -44,7 +44,10 @@ describe('a node that shuts down', { timeout: 90_000 }, () => {
     api.put(resources.pods, {
       metadata: { name, namespace: 'default', uid: `uid-${name}` },
       spec: {
-        ...{ nodeName: NODE, hostNetwork: true, terminationGracePeriodSeconds: 20, priority },
+        nodeName: NODE,
+        hostNetwork: true,
+        terminationGracePeriodSeconds: 20,
+        priority,
         containers: [{ name: 'main', image: IMAGE, imagePullPolicy: 'IfNotPresent', command }],
       },
       status: { phase: 'Pending' },

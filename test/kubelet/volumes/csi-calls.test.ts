@@ -287,7 +287,8 @@ test('refreshes the volume limit at the period in the CSIDriver', async () => {
   api.put(resources.nodes, { metadata: { name: 'n1', uid: 'u' } });
   const info = async () => ({ nodeId: 'id', maxVolumes, topology: {} });
   const drivers = new CsiDrivers({
-    ...{ nodeName: toNodeName('n1'), log },
+    nodeName: toNodeName('n1'),
+    log,
     connect: () => ({ capabilities: async () => new Set(), info }) as unknown as CsiNode,
     onRegistered: (driver) => updates.registered(driver),
   });
@@ -295,7 +296,7 @@ test('refreshes the volume limit at the period in the CSIDriver', async () => {
   const updates = new AllocatableUpdates({ drivers, clock, log, random });
   drivers.connect(api.client());
   updates.connect(api.client());
-  const plugin = { ...{ type: 'CSIPlugin', name: DRIVER, endpoint: '/s', socket: '/s' }, versions: ['1.0.0'] };
+  const plugin = { type: 'CSIPlugin', name: DRIVER, endpoint: '/s', socket: '/s', versions: ['1.0.0'] };
   const count = () => api.get(resources.csiNodes, 'n1')?.spec.drivers[0]?.allocatable?.count;
   const setPeriod = (nodeAllocatableUpdatePeriodSeconds?: number): void => {
     const spec = { nodeAllocatableUpdatePeriodSeconds } as object;

@@ -140,10 +140,22 @@ export class CsiNodeLab {
     const sink = { write: (line: string) => void (/ [WE] /.test(line) && this.warnings.push(line)) };
     const log = createLog({ component: 'volumes', level: 0, sink, nowMs: () => 0 });
     const staging = new CsiStaging({
-      ...{ drivers: drivers as never, staged, attachments, directories, tools, clock, log },
+      drivers: drivers as never,
+      staged,
+      attachments,
+      directories,
+      tools,
+      clock,
+      log,
     });
     const volumes = new CsiVolumes({
-      ...{ drivers, records, attachments, staging, directories, files, tools },
+      drivers,
+      records,
+      attachments,
+      staging,
+      directories,
+      files,
+      tools,
       mounts: { isMountPoint: async () => false },
       context: { secretOf: async () => ({}), tokens: async () => ({}), publishSecrets: async () => ({}) },
     } as unknown as CsiVolumesOptions);

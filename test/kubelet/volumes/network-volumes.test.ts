@@ -45,7 +45,9 @@ class Host {
       iscsiStaging: (iqn: string, lun: number) => join(root, 'iscsi', `${iqn}-lun-${lun}`),
     } as unknown as PodDirectories;
     const tools = {
-      ...{ read: real.read, removeFile: real.removeFile, removeEmptyDirectory: async () => {} },
+      read: real.read,
+      removeFile: real.removeFile,
+      removeEmptyDirectory: async () => {},
       iscsiLogin: async ({ iqn, lun }) => {
         await turn();
         this.sessions.add(iqn);
@@ -185,7 +187,8 @@ describe('iSCSI sessions', () => {
 
   it('iSCSI sessions keep a loop device for a pod that starts while another pod ends', async () => {
     const block = (uid: string, name: string) => ({
-      ...{ pod: { metadata: { uid } }, volume: { name } },
+      pod: { metadata: { uid } },
+      volume: { name },
       persistent: { metadata: { name: 'pv' }, spec: { volumeMode: 'Block', local: { path: '/disk' } } },
     });
     await host.local.setUp(block('old', 'a'));

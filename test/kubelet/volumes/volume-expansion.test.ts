@@ -30,7 +30,9 @@ function lab(expand: () => Promise<void>) {
     records: { all: async () => [record] },
     plugins: { expand },
     events: { about: () => {}, pod: () => {} },
-    ...{ log: silentLog, nowMs: () => 0, pod: () => undefined },
+    log: silentLog,
+    nowMs: () => 0,
+    pod: () => undefined,
   } as unknown as VolumeExpansionOptions);
   expansion.connect(client);
   const claim = (): PersistentVolumeClaim | undefined => api.get(resources.persistentVolumeClaims, 'ns/c');

@@ -37,7 +37,9 @@ function lab(...initial: string[]) {
       foreignFileSystem: async () => ({ capacityBytes: 100, availableBytes: 50, inodes: 9, inodesFree: 8 }),
     },
     trees: { usage: async () => new Map([['/p', state.used]]) },
-    ...{ log: silentLog, nowMs: () => 0, pod: () => ({}) },
+    log: silentLog,
+    nowMs: () => 0,
+    pod: () => ({}),
   } as unknown as VolumeUsagesOptions);
   usages.connect(client);
   const conditions = () => api.get(resources.persistentVolumeClaims, 'ns/c')?.status?.conditions ?? [];

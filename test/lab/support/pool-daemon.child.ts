@@ -41,7 +41,11 @@ const client = createApiClient({ ...access, userAgent: 'pool-daemon', log, clock
 const informers = createInformerFactory({ client, log, clock, random });
 const disk = createDisk('/');
 const daemon = createMachineConfigDaemon({
-  ...{ nodeName, informers, client, clock, log },
+  nodeName,
+  informers,
+  client,
+  clock,
+  log,
   recorder: createEventRecorder({ client, component: 'machineconfigdaemon', clock, random, log }),
   files: createHostFiles(disk, createDirectoryWatch('/', watchPath)),
   kernel: createHostKernel(disk, { programs: true }),

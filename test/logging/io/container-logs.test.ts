@@ -32,7 +32,10 @@ describe('container logs', () => {
   const log = { ...silentLog, warn: (message: string, fields?: object) => void warnings.push({ message, ...fields }) };
   function open(more: Partial<ContainerLogsOptions> = {}): ContainerLogs {
     const logs = new ContainerLogs({
-      ...{ directory, bytesPerSecond: 1_000_000, offsets: {}, sinceMs: 0 },
+      directory,
+      bytesPerSecond: 1_000_000,
+      offsets: {},
+      sinceMs: 0,
       nowMs: () => 0,
       monotonicMs: () => nowMs,
       log,
@@ -182,8 +185,15 @@ describe('buffer of log records', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
   const record = (text: string): LogRecord => ({
-    ...{ time: '2026-01-02T03:04:05Z', text, severity: 'info', stream: 'stdout' },
-    ...{ namespace: '', pod: '', uid: '', container: '', component: '' },
+    time: '2026-01-02T03:04:05Z',
+    text,
+    severity: 'info',
+    stream: 'stdout',
+    namespace: '',
+    pod: '',
+    uid: '',
+    container: '',
+    component: '',
   });
 
   it('a full log buffer drops the oldest batches, except the batch that is being sent', async () => {

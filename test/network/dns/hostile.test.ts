@@ -18,7 +18,10 @@ function forwarderWith(exchange: (name: string, query: Uint8Array) => Promise<Ui
   const codec = createDnsCodec();
   const forwarder = new Forwarder({
     exchange: { exchange: (_server, query) => exchange(decode(Buffer.from(query)).questions?.[0]?.name ?? '', query) },
-    ...{ codec, clock: systemClock, random: systemRandom, log: silentLog },
+    codec,
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
   });
   forwarder.setTable({ servers: [SERVER], stubDomains: new Map() });
   return forwarder;

@@ -112,7 +112,10 @@ async function answer(request: HostRequest): Promise<unknown> {
     case 'attach':
       return (
         await network.attach(`/run/netns/${request.netns}`, {
-          ...{ sandboxId: request.netns, uid: toUid(request.netns), name: request.netns, namespace: 'default' },
+          sandboxId: request.netns,
+          uid: toUid(request.netns),
+          name: request.netns,
+          namespace: 'default',
           portMappings: [],
         })
       ).ips;

@@ -39,7 +39,11 @@ test("serves only routes that match the shard's selectors, and follows changed n
     random,
     log: silentLog,
     config: {
-      ...{ httpPort: 80, httpsPort: 443, statsPort: undefined, proxyProtocol: false, accessLog: false },
+      httpPort: 80,
+      httpsPort: 443,
+      statsPort: undefined,
+      proxyProtocol: false,
+      accessLog: false,
       policy: { domain: 'apps.test', wildcardRoutes: true },
       clusterCa: async () => '',
       routeSelector: parseLabelSelector('tier!=internal'),

@@ -16,10 +16,17 @@ test('replaces an nftables table that another program changed even if all chains
     routeServices: async () => {},
   };
   const mode = createFilterMode({
-    ...{ packetFilter, log: silentLog, clock: new ManualClock() },
+    packetFilter,
+    log: silentLog,
+    clock: new ManualClock(),
     config: {
-      ...{ nodeName: 'one', serviceCidrs: ['172.30.0.0/16', 'fd00:172::/112'], clusterCidrs: ['10.128.0.0/14'] },
-      ...{ mode: 'nftables', reservedPorts: [], hostAddresses: () => [], table: 'own' },
+      nodeName: 'one',
+      serviceCidrs: ['172.30.0.0/16', 'fd00:172::/112'],
+      clusterCidrs: ['10.128.0.0/14'],
+      mode: 'nftables',
+      reservedPorts: [],
+      hostAddresses: () => [],
+      table: 'own',
     },
   });
   const sync = async (damaged?: string): Promise<string> => {

@@ -78,15 +78,13 @@ function hostProcess(
   const informers = createInformerFactory({ client: own, log: silentLog, clock, random });
   const restart = Promise.withResolvers<void>();
   const agent = new UpdateAgent({
-    ...{
-      nodeName: NODE,
-      running,
-      architecture: 'x64',
-      keepsReleases: files.retain !== undefined,
-      timeoutMs: 60_000,
-      client: own,
-      informers,
-    },
+    nodeName: NODE,
+    running,
+    architecture: 'x64',
+    keepsReleases: files.retain !== undefined,
+    timeoutMs: 60_000,
+    client: own,
+    informers,
     executables: createExecutables({
       directory: join(root, 'bin'),
       recordFile: join(root, 'record.json'),

@@ -19,7 +19,12 @@ let executables: HostExecutables;
 const directory = (): string => join(root, 'bin');
 const target = (): Promise<string> => readlink(join(directory(), 'hyperedge'));
 const record = (change: Partial<SwitchRecord> = {}): SwitchRecord => ({
-  ...{ id: '2', from: '0.1.0', to: '0.2.0', phase: 'trying', message: '', timeoutMs: 300 },
+  id: '2',
+  from: '0.1.0',
+  to: '0.2.0',
+  phase: 'trying',
+  message: '',
+  timeoutMs: 300,
   ...change,
 });
 

@@ -27,7 +27,8 @@ class Bench {
   claim(name: string, uid = name, requester = 'ann'): void {
     this.claims.push({
       metadata: { name, namespace: 'lab', uid, creationTimestamp: at(0) as never },
-      ...{ spec: { rigName: 'rig-1' }, status: { phase: 'Queued', requester } },
+      spec: { rigName: 'rig-1' },
+      status: { phase: 'Queued', requester },
     });
   }
 
@@ -77,8 +78,14 @@ test('records a use of a rig when a claim is granted, and its end with the reaso
   bench.pass(6 + 4000);
   assert.deepEqual(bench.uses, ['b 6-3606 Expired', 'a 1-6 Released']);
   assert.deepEqual(bench.rig.status?.history?.[1], {
-    ...{ namespace: 'lab', name: 'a', uid: 'a', requester: 'ann', node: 'n1' },
-    ...{ grantedAt: at(1), endedAt: at(6), reason: 'Released' },
+    namespace: 'lab',
+    name: 'a',
+    uid: 'a',
+    requester: 'ann',
+    node: 'n1',
+    grantedAt: at(1),
+    endedAt: at(6),
+    reason: 'Released',
   });
 });
 

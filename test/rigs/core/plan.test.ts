@@ -26,7 +26,9 @@ const claim = (name: string, user: string, second: number, more: Partial<RigClai
 });
 const pod = (name: string, claimed: string | undefined, gated: boolean): Pod => ({
   metadata: {
-    ...{ name, namespace: 'lab', uid: name },
+    name,
+    namespace: 'lab',
+    uid: name,
     ...(claimed === undefined ? {} : { annotations: { 'rig.hyperedge.dev/claim': claimed } }),
   },
   spec: {
@@ -88,7 +90,9 @@ test('grants the rig to one claim at a time, and alternates between users regard
   assert.equal(first.claims.get('lab/a1')?.expiresAt, at(3600));
   assert.equal(first.nextMs, NOW + 3_600_000);
   assert.deepEqual(first.rigs.get('rig-1'), {
-    ...{ node: 'n1', queue: 3, expiresAt: at(3600) },
+    node: 'n1',
+    queue: 3,
+    expiresAt: at(3600),
     holder: { namespace: 'lab', name: 'a1', requester: 'ann' },
     history: [{ namespace: 'lab', name: 'a1', uid: 'a1', requester: 'ann', node: 'n1', grantedAt: at(0) }],
   });
@@ -145,7 +149,8 @@ test('removes the scheduling gate of a pod when its claim is granted, and select
   const other = { ...granted, status: { ...granted.status, rig: 'rig-2' } };
   const kept = plan({
     rigs: [rig('rig-1', 'board-1'), rig('rig-2', 'board-2')],
-    ...{ claims: [other], pods: [pod('p', 'a', true)] },
+    claims: [other],
+    pods: [pod('p', 'a', true)],
   });
   assert.deepEqual([kept.ungate, kept.refused[0]?.reason], [[], 'FixtureOfOtherRig']);
 });

@@ -25,7 +25,11 @@ after(() => rm(scratch, { recursive: true, force: true }));
 
 let layers = 0;
 const LIMITS = {
-  ...{ entries: 1000, nameBytes: 10_000, programs: 5, replaced: 2_000, archiveBytes: 1 << 22 },
+  entries: 1000,
+  nameBytes: 10_000,
+  programs: 5,
+  replaced: 2_000,
+  archiveBytes: 1 << 22,
   headers: { one: 10_000, all: 100_000 },
 };
 

@@ -203,15 +203,21 @@ test('selects a node for which the CSI driver reports enough storage capacity', 
     spec: { storageClassName: 's', resources: { requests: { storage: '5Gi' } } },
   };
   const room = (zone: string, capacity: string, more: object = {}) => ({
-    ...{ storageClassName: 's', capacity, nodeTopology: { matchLabels: { zone } } },
+    storageClassName: 's',
+    capacity,
+    nodeTopology: { matchLabels: { zone } },
     ...more,
   });
   const decided = (capacities: ReturnType<typeof room>[], storageCapacity = true) =>
     decide(claimed, made, {
       volumes: {
-        ...{ claim: () => claim, volume: () => undefined, volumes: () => [], csiNode: () => undefined },
+        claim: () => claim,
+        volume: () => undefined,
+        volumes: () => [],
+        csiNode: () => undefined,
         storageClass: () => ({
-          ...{ metadata: { name: 's' }, provisioner: 'example.com/disks' },
+          metadata: { name: 's' },
+          provisioner: 'example.com/disks',
           volumeBindingMode: 'WaitForFirstConsumer',
         }),
         capacity: { driver: () => ({ spec: { storageCapacity } }), capacities: () => capacities },

@@ -31,7 +31,8 @@ const selecting = (kind: string) => ({
   selectors: [{ cel: { expression: `device.attributes['${DRIVER}'].kind == '${kind}'` } }],
 });
 const deviceOf = (name: string, kind: string, more: Partial<Device> = {}): Device => ({
-  ...{ name, attributes: { kind: { string: kind } } },
+  name,
+  attributes: { kind: { string: kind } },
   ...more,
 });
 const withLimits = (name: string, limits: Record<string, string>): Promise<Pod> =>
@@ -98,7 +99,9 @@ describe('claim left by an earlier scheduling attempt', { timeout: 60_000 }, () 
     });
     const left = await claims().create({
       metadata: {
-        ...{ name: 'left', namespace, finalizers: ['resource.kubernetes.io/delete-protection'] },
+        name: 'left',
+        namespace,
+        finalizers: ['resource.kubernetes.io/delete-protection'],
         annotations: { 'resource.kubernetes.io/extended-resource-claim': 'true' },
         ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid: pod.metadata?.uid ?? '', controller: true }],
       },

@@ -118,7 +118,8 @@ test('distinguishes a host process that hangs, a failed unit and a process that 
   );
   assert.match(stopped, /^ {2}systemctl start hyperedge; journalctl -u hyperedge -n 50$/m);
   const elsewhere = show(gathered({}, { process: failed('x') }), PLAIN, {
-    ...{ ...ABOUT, root: '/srv/a' },
+    ...ABOUT,
+    root: '/srv/a',
     noAnswer: { why: 'silent', pid: 700 },
   });
   assert.match(elsewhere, /^ {2}kill 700; hyperedge run --root \/srv\/a$/m);
@@ -157,8 +158,15 @@ test('on a blank host, suggests only an installation', () => {
   const facts = gathered(
     {},
     {
-      ...{ process: failed('no answer'), nodes: none, ring: none, store: none, certificates: none, snapshots: none },
-      ...{ update: none, pools: none, operators: none },
+      process: failed('no answer'),
+      nodes: none,
+      ring: none,
+      store: none,
+      certificates: none,
+      snapshots: none,
+      update: none,
+      pools: none,
+      operators: none,
     },
   );
   const about = { ...ABOUT, installed: false };

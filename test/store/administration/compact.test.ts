@@ -32,8 +32,17 @@ function fakeStore(calls: string[], compact: () => Promise<void> = async () => {
 }
 
 const STATUS = {
-  ...{ memberId: '1', clusterId: '1', revision: 42, version: '3.5.30', dbBytes: 0, dbInUseBytes: 0, leader: '1' },
-  ...{ raftTerm: 1, raftIndex: 1, raftApplied: 1, errors: [] },
+  memberId: '1',
+  clusterId: '1',
+  revision: 42,
+  version: '3.5.30',
+  dbBytes: 0,
+  dbInUseBytes: 0,
+  leader: '1',
+  raftTerm: 1,
+  raftIndex: 1,
+  raftApplied: 1,
+  errors: [],
 };
 
 test('compacts the history and defragments every member before it disarms the alarm', async () => {

@@ -110,7 +110,14 @@ function unary(peers: Peers, path: string, message: Uint8Array): Promise<{ body?
 
 const hello = (from = 'b', clusterId = CLUSTER, to = 'a'): Buffer => encodeHello({ clusterId, from, to });
 const vote: Message = {
-  ...{ type: 'vote', from: 'b', to: 'a', term: 900, lastIndex: 50, lastTerm: 20, leaderDead: true, transfer: true },
+  type: 'vote',
+  from: 'b',
+  to: 'a',
+  term: 900,
+  lastIndex: 50,
+  lastTerm: 20,
+  leaderDead: true,
+  transfer: true,
 } as const;
 const snapshot = { index: 9, term: 1, conf: { voters: ['b'], outgoing: [], learners: [], learnersNext: [] } };
 const MESSAGES: readonly Message[] = [
@@ -151,7 +158,11 @@ test('ignores peer messages of other clusters, of removed members, for another m
         ? [CLUSTER, 'gone', 'a']
         : [CLUSTER, 'b', 'c'];
     const piece = {
-      ...{ hello: { clusterId, from: sender, to }, id: 'x', after: 0, rows, head: undefined },
+      hello: { clusterId, from: sender, to },
+      id: 'x',
+      after: 0,
+      rows,
+      head: undefined,
       message: encodeMessages([MESSAGES[5] as Message]),
     };
     assert.equal((await unary(peers, PeerPath.snapshot, encodePiece(piece))).body, undefined);

@@ -5,7 +5,11 @@ import { indexPage, safePath, uniquePaths } from '../../../src/support-bundle/co
 test('the index page escapes names and reasons as HTML and encodes links', () => {
   const evil = '"><script>alert(1)</script>';
   const page = indexPage({
-    ...{ host: evil, version: '1', time: 't', since: 's', knownSecrets: 3 },
+    host: evil,
+    version: '1',
+    time: 't',
+    since: 's',
+    knownSecrets: 3,
     sections: [
       { id: evil, title: evil, tookMs: 1, problems: [evil], entries: [{ path: 'a b/c?#%.txt', bytes: 10, cut: evil }] },
     ],

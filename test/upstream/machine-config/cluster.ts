@@ -204,7 +204,9 @@ export class PoolCluster {
       kind: 'Pod',
       metadata: { name, namespace: 'default' },
       spec: {
-        ...{ nodeName: WORKER, restartPolicy: 'Never', hostNetwork },
+        nodeName: WORKER,
+        restartPolicy: 'Never',
+        hostNetwork,
         containers: [{ name: 'main', image: helloImage, command: ['/bin/sh', '-c', script] }],
       },
     });

@@ -176,7 +176,9 @@ export function memberViews({ store, ring }: StoreState): readonly MemberView[] 
     const fsyncMs = flushes.get(plain(id));
     const isLate = (lag ?? 0) >= LATE_ENTRIES;
     return {
-      ...{ name: name === '' ? '(not started)' : name, id, role },
+      name: name === '' ? '(not started)' : name,
+      id,
+      role,
       level: state !== 'ok' || errors.length > 0 ? 'bad' : isLate ? 'warn' : 'good',
       state: [state, ...errors].join(': '),
       lag: lag === undefined ? '' : String(lag),

@@ -279,8 +279,15 @@ const labelsText = (labels: Labels): string =>
 /** Endpoints for the blocks of the namespace, and one for all other addresses. */
 function externalEndpoints(blocks: readonly Block[]): readonly Endpoint[] {
   const endpoint = (name: string, families: readonly Family[], ids: readonly string[]): Endpoint => ({
-    ...{ name, detail: '', namespace: undefined, labels: {}, families, blocks: new Set(ids) },
-    ...{ ports: [], policies: [], pods: [] },
+    name,
+    detail: '',
+    namespace: undefined,
+    labels: {},
+    families,
+    blocks: new Set(ids),
+    ports: [],
+    policies: [],
+    pods: [],
   });
   return [
     ...blocks.map((block) =>
@@ -307,7 +314,10 @@ function peerNode(id: string, members: readonly Endpoint[], all: readonly Endpoi
   const shown = (count: number): string =>
     parts.length <= count ? parts.join(', ') : `${parts.slice(0, count).join(', ')} and ${parts.length - count} more`;
   return {
-    ...{ id, kind: 'pods', name: `namespace${parts.length === 1 ? '' : 's'} ${shown(MAX_NAMED)}`, policies },
+    id,
+    kind: 'pods',
+    name: `namespace${parts.length === 1 ? '' : 's'} ${shown(MAX_NAMED)}`,
+    policies,
     detail: parts.length <= MAX_NAMED ? '' : shown(MAX_LISTED),
     pods: members.flatMap(({ pods }) => pods),
   };

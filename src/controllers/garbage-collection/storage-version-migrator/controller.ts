@@ -46,7 +46,9 @@ function prepare(handle: ControllerHandle): ControllerRun {
     let next: string | undefined;
     do {
       const page = await objects.list({
-        ...{ limit: PAGE, metadataOnly: true, signal },
+        limit: PAGE,
+        metadataOnly: true,
+        signal,
         ...(next === undefined ? {} : { continue: next }),
       });
       for (const { metadata } of page.items) {

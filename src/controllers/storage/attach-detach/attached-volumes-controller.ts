@@ -184,7 +184,9 @@ export class AttachedVolumes {
     try {
       this.#remember(
         await this.#attachmentClient.create({
-          ...{ apiVersion: 'storage.k8s.io/v1', kind: 'VolumeAttachment', metadata: { name } },
+          apiVersion: 'storage.k8s.io/v1',
+          kind: 'VolumeAttachment',
+          metadata: { name },
           spec: { attacher, nodeName, source: { persistentVolumeName } },
         }),
       );

@@ -86,7 +86,12 @@ export async function readAreas(
         const mount = mountOf(mounts, measured.directory);
         const { bytes, freeBytes, inodes, freeInodes } = measured;
         return {
-          ...{ directory, what, bytes, freeBytes, inodes, freeInodes },
+          directory,
+          what,
+          bytes,
+          freeBytes,
+          inodes,
+          freeInodes,
           ...(mount === undefined
             ? {}
             : { mount: mount.point, device: mount.device, type: mount.type, options: mount.options }),

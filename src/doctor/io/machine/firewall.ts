@@ -48,7 +48,13 @@ export function baseChains(text: string): FirewallChain[] {
     );
     return [
       {
-        ...{ family, table, name, hook, policy, drops: dropsOf(reached), accepts: accepts.slice(0, MAX_RULES) },
+        family,
+        table,
+        name,
+        hook,
+        policy,
+        drops: dropsOf(reached),
+        accepts: accepts.slice(0, MAX_RULES),
         steps: stepsOf(chain, chains),
       },
     ];

@@ -35,7 +35,10 @@ export const runCanI = (context: VerbContext): Promise<number> =>
         );
       spec = {
         resourceAttributes: {
-          ...{ verb, namespace, resource: found?.name ?? plain, group: found?.group ?? (plain === '*' ? '*' : '') },
+          verb,
+          namespace,
+          resource: found?.name ?? plain,
+          group: found?.group ?? (plain === '*' ? '*' : ''),
           ...(name === undefined ? {} : { name }),
           ...(flags.text('subresource') === '' && subresource === undefined
             ? {}

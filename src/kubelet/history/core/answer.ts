@@ -27,10 +27,14 @@ export function* historyAnswer(
         `${MAX_VALUES} values; reduce points, or name a pod, a namespace or fewer metrics`,
     );
   const head = {
-    ...{ kind: 'UsageHistory', apiVersion: 'hyperedge.dev/v1', node: nodeName, scope: query.scope },
+    kind: 'UsageHistory',
+    apiVersion: 'hyperedge.dev/v1',
+    node: nodeName,
+    scope: query.scope,
     from: timestamp(buckets.fromMs),
     to: timestamp(buckets.fromMs + buckets.count * buckets.stepMs),
-    ...{ stepSeconds: buckets.stepMs / 1_000, points: buckets.count },
+    stepSeconds: buckets.stepMs / 1_000,
+    points: buckets.count,
   };
   yield `${JSON.stringify(head).slice(0, -1)},"series":[`;
   let isFirst = true;

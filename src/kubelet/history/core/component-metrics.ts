@@ -49,7 +49,10 @@ export interface ComponentRates {
 }
 
 export const NO_RATES: ComponentRates = {
-  ...{ apiRequests: undefined, apiErrors: undefined, storeFlushes: undefined, storeLatency: undefined },
+  apiRequests: undefined,
+  apiErrors: undefined,
+  storeFlushes: undefined,
+  storeLatency: undefined,
 };
 
 /** Rates between two readings. A counter that decreased was reset and has counted from zero since then. */

@@ -56,9 +56,12 @@ function columnOf(series: Series, column: number, metric: string, isPeak: boolea
 export function encodeHistoryFile({ period, timeline, series }: HistoryFile): Uint8Array {
   const header = new TextEncoder().encode(
     JSON.stringify({
-      ...{ version: FILE_VERSION, period, timeline },
+      version: FILE_VERSION,
+      period,
+      timeline,
       series: series.map(({ identity, lastSeenMs, columns }) => ({
-        ...{ identity, lastSeenMs },
+        identity,
+        lastSeenMs,
         columns: columns.map(
           ({ metric, isPeak, low, high, codes }): ColumnHeader => [metric, isPeak ? 1 : 0, low, high, codes.length],
         ),

@@ -51,7 +51,10 @@ export function parseHistoryQuery(query: Iterable<readonly [string, string]>, no
   const pod = text('pod', ['pod', 'container']);
   const slice = text('slice', ['slice']);
   return {
-    ...{ scope, namespace, container, name: nameParameter === 'slice' ? slice : pod },
+    scope,
+    namespace,
+    container,
+    name: nameParameter === 'slice' ? slice : pod,
     metrics: metricsOf(scope, given.get('metric')),
     ...rangeOf(given, nowMs),
     points: pointsOf(given.get('points')),

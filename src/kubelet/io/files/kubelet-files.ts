@@ -16,7 +16,10 @@ export function createKubeletFiles(
 ): KubeletFiles {
   const volumes = createVolumeFiles(mounts);
   return {
-    ...{ pods: podFiles, volumes, logs: logFiles, manifests },
+    pods: podFiles,
+    volumes,
+    logs: logFiles,
+    manifests,
     foreign: foreign === undefined ? volumes : createForeignFiles({ ...foreign, mounts, own: volumes }),
   };
 }

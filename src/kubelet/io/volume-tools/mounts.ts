@@ -67,7 +67,9 @@ export async function mountPoints(): Promise<MountPoint[]> {
     const [, , device = '', root = '', target = '', own = '', ...tags] = before.split(' ');
     const [fsType = '', source = '', shared = ''] = after.split(' ');
     return {
-      ...{ device, fsType, isShared: tags.some((tag) => tag.startsWith('shared:')) },
+      device,
+      fsType,
+      isShared: tags.some((tag) => tag.startsWith('shared:')),
       target: unescaped(target),
       root: unescaped(root),
       source: unescaped(source),

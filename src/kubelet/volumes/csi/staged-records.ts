@@ -94,7 +94,11 @@ export class StagedRecords {
 
 /** Selects the fields of a staged volume from a pod's record, which has more fields. */
 const stagedOf = ({ driver, volumeId, name, staging, attachable }: StagedVolume): StagedVolume => ({
-  ...{ driver, volumeId, name, staging, attachable },
+  driver,
+  volumeId,
+  name,
+  staging,
+  attachable,
 });
 
 /** Parses the kubelet's own file, which is replaced atomically. A file emptied by a full disk is ignored. */

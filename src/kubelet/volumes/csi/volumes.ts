@@ -224,7 +224,9 @@ export class CsiVolumes implements RecordedVolumes {
     const inodes = stats.usage.find(({ unit }) => unit === 'inodes');
     if (bytes === undefined) return undefined;
     return {
-      ...{ capacityBytes: bytes.total, availableBytes: bytes.available, usedBytes: bytes.used },
+      capacityBytes: bytes.total,
+      availableBytes: bytes.available,
+      usedBytes: bytes.used,
       ...(inodes === undefined ? {} : { inodes: inodes.total, inodesFree: inodes.available, inodesUsed: inodes.used }),
       ...(stats.abnormal === undefined ? {} : { abnormal: stats.abnormal }),
     };

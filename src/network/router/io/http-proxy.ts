@@ -336,8 +336,14 @@ export class HttpProxy {
     const { method, host, path, secure } = target;
     response.once('close', () =>
       this.#parts.log.info('request', {
-        ...{ route: backend.id, source, method, scheme: secure ? 'https' : 'http', host, path },
-        ...{ status: response.statusCode, ms: Math.round(this.#parts.nowMs() - sinceMs) },
+        route: backend.id,
+        source,
+        method,
+        scheme: secure ? 'https' : 'http',
+        host,
+        path,
+        status: response.statusCode,
+        ms: Math.round(this.#parts.nowMs() - sinceMs),
       }),
     );
   }

@@ -51,7 +51,12 @@ async function treePath(disk: Disk, state: State, path: string, entry: Entry, ac
   const isShared = entry.kind === 'file' && entry.shared === true;
   const isSaved = isShared || Object.hasOwn(state.originals, path) || present.kind !== 'file';
   return {
-    ...{ path, content, record: recordOf(content), present, missing, isShared },
+    path,
+    content,
+    record: recordOf(content),
+    present,
+    missing,
+    isShared,
     directoryOwner:
       entry.kind === 'file' && entry.directoryMode !== undefined
         ? { mode: entry.directoryMode, uid: accounts.uidOf(entry.user), gid: accounts.gidOf(entry.group) }

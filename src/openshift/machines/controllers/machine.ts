@@ -64,7 +64,9 @@ function prepare(handle: ControllerHandle): ControllerRun {
       const nodeName = node?.metadata?.name;
       const isDeleted = machine.metadata?.deletionTimestamp !== undefined;
       const snapshot: MachineSnapshot = {
-        ...{ machine, host, node },
+        machine,
+        host,
+        node,
         hosts: hosts.list(machine.metadata?.namespace ?? ''),
         pods: isDeleted && nodeName !== undefined ? pods.list().filter(({ spec }) => spec?.nodeName === nodeName) : [],
         members: await membersFor(machine),

@@ -15,7 +15,11 @@ export interface Observed {
 export const isTrue = (type: string): Observed => ({ type, status: 'True' });
 
 export const isFalse = (type: string, reason: string, message: string, severity = 'Warning'): Observed => ({
-  ...{ type, status: 'False', severity, reason, message },
+  type,
+  status: 'False',
+  severity,
+  reason,
+  message,
 });
 
 /** Conditions after an observation, sorted by type as OpenShift sorts them. */

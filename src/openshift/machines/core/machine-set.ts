@@ -44,7 +44,10 @@ export function planMachineSet({ set, machines, node }: MachineSetSnapshot, cont
   const surplus =
     missing < 0 ? inOrderOfDeletion(live, set.spec?.deletePolicy ?? 'Random', context).slice(0, -missing) : [];
   return {
-    ...{ adopt, release, status, nextMs },
+    adopt,
+    release,
+    status,
+    nextMs,
     create: Math.max(0, Math.min(missing, MOST_AT_ONCE)),
     delete: surplus,
   };

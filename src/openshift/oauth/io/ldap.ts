@@ -124,7 +124,9 @@ async function authenticate(
   if (insecure && secure) throw new Error('ldap.insecure: is for ldap:// alone; change the URL');
   const tls = ca === undefined ? {} : { ca };
   const options = {
-    ...{ url: server, timeout: TIMEOUT_MS, connectTimeout: TIMEOUT_MS },
+    url: server,
+    timeout: TIMEOUT_MS,
+    connectTimeout: TIMEOUT_MS,
     createConnection: ((...to: Parameters<typeof connect>) => sockets.judged(connect(...to))) as typeof connect,
     createSecureConnection: ((...to: Parameters<typeof connectTls>) =>
       sockets.judged(connectTls(...to))) as typeof connectTls,

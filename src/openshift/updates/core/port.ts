@@ -49,7 +49,12 @@ export function parseSwitchRecord(text: string): SwitchRecord | undefined {
     typeof timeoutMs === 'number';
   if (!whole || phase === undefined) return undefined;
   const record = {
-    ...{ id, from, to, phase, message, timeoutMs },
+    id,
+    from,
+    to,
+    phase,
+    message,
+    timeoutMs,
     ...(Number.isSafeInteger(readableLevel) ? { readableLevel: Number(readableLevel) } : {}),
   };
   return typeof snapshot === 'string' && SNAPSHOT_NAME.test(snapshot) ? { ...record, snapshot } : record;

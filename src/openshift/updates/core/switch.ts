@@ -55,7 +55,12 @@ const doneWithout = (
   from: string,
   snapshot: string | undefined,
 ): SwitchRecord => ({
-  ...{ id, from, to: version, phase: 'done', message: '', timeoutMs: 0 },
+  id,
+  from,
+  to: version,
+  phase: 'done',
+  message: '',
+  timeoutMs: 0,
   ...(snapshot === undefined ? {} : { snapshot }),
 });
 

@@ -27,7 +27,9 @@ export async function downloadLayers(
       await takePartial(layout, path);
       try {
         await downloadBlob({
-          ...{ digest, size, path },
+          digest,
+          size,
+          path,
           request: (from) => client.blob(digest, from),
           progress: (bytes) => {
             received.set(digest, bytes);

@@ -5,7 +5,8 @@ import { rigClaimGates } from '../../../../src/apiserver/admission/claims/rig-cl
 const rig = { metadata: { name: 'bench' }, spec: { fixtures: [{ name: 'board', fixture: 'board-1' }] } };
 const pod = (claim: string | undefined, gates: string[], fixture = 'board-1', nodeName = '') => ({
   metadata: {
-    ...{ name: 'p', namespace: 'lab' },
+    name: 'p',
+    namespace: 'lab',
     ...(claim === undefined ? {} : { annotations: { 'rig.hyperedge.dev/claim': claim } }),
   },
   spec: {
@@ -24,7 +25,12 @@ const plugin = (phase: string) =>
   });
 const request = (operation: string, object: object | undefined, old?: object) =>
   ({
-    ...{ operation, object, old, namespace: 'lab', name: 'p', subresource: '' },
+    operation,
+    object,
+    old,
+    namespace: 'lab',
+    name: 'p',
+    subresource: '',
     kind: { plural: 'pods', definition: { group: '' } },
   }) as never;
 const GATE = 'rig.hyperedge.dev/mine';
@@ -67,7 +73,12 @@ test("rejects the allocation of a rig's fixture to a ResourceClaim, except an ex
   });
   const update = (object: object, old: object, subresource: string) => () =>
     plugin('Queued').validate?.({
-      ...{ operation: 'UPDATE', object, old, namespace: 'lab', name: 'c', subresource },
+      operation: 'UPDATE',
+      object,
+      old,
+      namespace: 'lab',
+      name: 'c',
+      subresource,
       kind: { plural: 'resourceclaims', definition: { group: 'resource.k8s.io' } },
     } as never);
   assert.throws(update(claim('board-1'), claim(), 'status'), /fixture "board-1" belongs to rig "bench"; claim the rig/);

@@ -12,7 +12,11 @@ async function update(now: readonly string[], old: readonly string[]): Promise<v
   await denyServiceExternalIps.validate?.({
     operation: 'UPDATE',
     kind: { plural: 'services', definition: { group: '', kind: 'Service' } },
-    ...{ subresource: '', namespace: 'n', name: 'web', object: service(now), old: service(old) },
+    subresource: '',
+    namespace: 'n',
+    name: 'web',
+    object: service(now),
+    old: service(old),
   } as unknown as AdmissionRequest);
 }
 

@@ -20,8 +20,13 @@ async function admit(hosts: readonly string[], verbs: readonly string[], old?: r
   const request = {
     operation: old === undefined ? 'CREATE' : 'UPDATE',
     kind: { plural: 'ingresses', definition: { group: 'networking.k8s.io', kind: 'Ingress' } },
-    ...{ subresource: '', namespace: 'shop', name: 'web', user: { name: 'dev', groups: [] } },
-    ...{ object: ingress(hosts), dryRun: false, warnings: [] },
+    subresource: '',
+    namespace: 'shop',
+    name: 'web',
+    user: { name: 'dev', groups: [] },
+    object: ingress(hosts),
+    dryRun: false,
+    warnings: [],
     ...(old === undefined ? {} : { old: ingress(old) }),
   } as unknown as AdmissionRequest;
   await plugin.validate?.(request);

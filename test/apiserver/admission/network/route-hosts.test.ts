@@ -20,8 +20,14 @@ async function admitted(route: Route, verbs: readonly string[], old?: Route): Pr
   const request = {
     operation: old === undefined ? 'CREATE' : 'UPDATE',
     kind: { plural: 'routes', definition: { group: 'route.openshift.io', kind: 'Route' } },
-    ...{ subresource: '', namespace: 'shop', name: 'web', user: { name: 'dev', groups: [] } },
-    ...{ object: route, old, dryRun: false, warnings: [] },
+    subresource: '',
+    namespace: 'shop',
+    name: 'web',
+    user: { name: 'dev', groups: [] },
+    object: route,
+    old,
+    dryRun: false,
+    warnings: [],
   } as unknown as AdmissionRequest;
   await plugin.mutate?.(request, new Mutation());
   await plugin.validate?.(request);

@@ -6,7 +6,11 @@ import { ManualClock } from '../../../client/clocks.ts';
 import { FakeApi, json } from '../fake-api.ts';
 
 const resource = (name: string, kind: string, shortNames: string[], scope = 'Namespaced') => ({
-  ...{ resource: name, responseKind: { kind }, scope, shortNames, verbs: ['list'] },
+  resource: name,
+  responseKind: { kind },
+  scope,
+  shortNames,
+  verbs: ['list'],
 });
 
 /** `objects`: names by plural; each list answers with at most `limit` of them. */
@@ -106,8 +110,9 @@ suite('the search for objects', () => {
 
   test('a search result links to the page of its kind, with hostile names encoded', () => {
     const found = (plural: string, group: string, namespace = 'n'): FoundObject => ({
-      ...{ type: { group, version: 'v1', plural, kind: plural, namespaced: namespace !== '' } },
-      ...{ name: 'a/../?b#c', namespace },
+      type: { group, version: 'v1', plural, kind: plural, namespaced: namespace !== '' },
+      name: 'a/../?b#c',
+      namespace,
     });
     const name = 'a%2F..%2F%3Fb%23c';
     assert.equal(pageOf(found('pods', '')), `/pods/n/${name}`);

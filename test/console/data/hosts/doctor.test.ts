@@ -10,7 +10,10 @@ import {
 import { FakeApi, json } from '../fake-api.ts';
 
 const check = (id: string, group: string, result: string, ...findings: readonly HostFinding[]): HostCheck => ({
-  ...{ id, group, result, title: `${id} is fine` },
+  id,
+  group,
+  result,
+  title: `${id} is fine`,
   findings: findings.length === 0 ? [{ result, evidence: id }] : findings,
 });
 const report = {

@@ -15,7 +15,11 @@ const NOW = Date.parse('2026-01-02T00:00:00Z');
 const at = (hour: number): string => new Date(NOW - (24 - hour) * 3_600_000).toISOString();
 const rig = (...history: object[]) => ({ metadata: { name: 'bench' }, status: { history } }) as unknown as AnyObject;
 const use = (name: string, requester: string, from: number, to?: number) => ({
-  ...{ namespace: 'lab', name, uid: name, requester, grantedAt: at(from) },
+  namespace: 'lab',
+  name,
+  uid: name,
+  requester,
+  grantedAt: at(from),
   ...(to === undefined ? {} : { endedAt: at(to), reason: 'Released' }),
 });
 

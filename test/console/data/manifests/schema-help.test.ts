@@ -93,7 +93,11 @@ function book(url = '/openapi/v3/apis/apps/v1?hash=x') {
 
 suite('help from schemas', () => {
   const at = (parents: string[], key: string, apiVersion = 'apps/v1') => ({
-    ...{ apiVersion, kind: 'Deployment', parents, key, isInValue: false },
+    apiVersion,
+    kind: 'Deployment',
+    parents,
+    key,
+    isInValue: false,
   });
 
   test('help from schemas describes a field and its sibling fields, with one request for each document', async () => {

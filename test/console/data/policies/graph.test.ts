@@ -135,7 +135,9 @@ suite('reachability under network policies', () => {
 
   const labelled = (name: string, namespace: string, labels: Record<string, string>, hash?: string): Pod => ({
     metadata: {
-      ...{ name, namespace, labels: { ...labels, ...(hash === undefined ? {} : { 'pod-template-hash': hash }) } },
+      name,
+      namespace,
+      labels: { ...labels, ...(hash === undefined ? {} : { 'pod-template-hash': hash }) },
       ...(hash === undefined
         ? {}
         : {

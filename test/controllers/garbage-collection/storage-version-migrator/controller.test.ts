@@ -20,21 +20,28 @@ after(async () => {
 const migrations = () => plane.of(resources.storageVersionMigrations);
 
 const version = (name: string, storage: boolean) => ({
-  ...{ name, served: true, storage },
+  name,
+  served: true,
+  storage,
   schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
 });
 
 const crd = {
   metadata: { name: 'boards.lab.example.com' },
   spec: {
-    ...{ group: 'lab.example.com', scope: 'Namespaced' },
+    group: 'lab.example.com',
+    scope: 'Namespaced',
     names: { plural: 'boards', kind: 'Board' },
     versions: [version('v1', true), version('v2', false)],
   },
 };
 
 const boards = (of: string): ResourceType<KubeObject> => ({
-  ...{ group: 'lab.example.com', version: of, kind: 'Board', plural: 'boards', namespaced: true },
+  group: 'lab.example.com',
+  version: of,
+  kind: 'Board',
+  plural: 'boards',
+  namespaced: true,
 });
 
 const ended = (name: string, type: string) =>

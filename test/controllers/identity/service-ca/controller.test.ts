@@ -98,7 +98,9 @@ describe('service CA', () => {
   it('injects the bundle into the conversion webhooks of annotated definitions', async () => {
     const definitions = plane.of(resources.customResourceDefinitions);
     const version = (name: string, storage: boolean) => ({
-      ...{ name, storage, served: true },
+      name,
+      storage,
+      served: true,
       schema: { openAPIV3Schema: { type: 'object' } },
     });
     const define = (plural: string, conversion: object) =>

@@ -29,9 +29,13 @@ const nodeOf = (name: string, { reported = ['192.0.2.7'], approved, declared }: 
 const plan = (facts: Facts): readonly [string | undefined, string | undefined] => {
   const node = nodeOf('one', facts);
   const evidence: ServingEvidence = {
-    ...{ source: facts.source, inventory: facts.inventory ?? [], apiServers: facts.apiServers ?? [] },
+    source: facts.source,
+    inventory: facts.inventory ?? [],
+    apiServers: facts.apiServers ?? [],
     nodes: [node, ...(facts.others ?? [])],
-    ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'], domains: ['cluster.local'] },
+    serviceCidrs: ['172.30.0.0/16'],
+    clusterCidrs: ['10.128.0.0/14'],
+    domains: ['cluster.local'],
   };
   const { record, problem } = planAddressRecord(node, evidence, facts.ring);
   return [record, problem];

@@ -104,7 +104,9 @@ describe('idled services', { concurrency: false }, () => {
       const user = { 'client-certificate-data': encoded(pair.certPem), 'client-key-data': encoded(pair.keyPem) };
       const kubeconfig = join(directory, 'kubeconfig');
       const content = {
-        ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'c' },
+        apiVersion: 'v1',
+        kind: 'Config',
+        'current-context': 'c',
         clusters: [{ name: 'c', cluster }],
         users: [{ name: 'u', user }],
         contexts: [{ name: 'c', context: { cluster: 'c', user: 'u', namespace: 'shop' } }],

@@ -126,7 +126,8 @@ test('evicts pods of devices that a DeviceTaintRule selects, and reports the evi
   await plane.of(resources.resourceSlices).create({
     metadata: { name: 'healthy' },
     spec: {
-      ...{ driver: 'd.example.com', nodeName: 'n' },
+      driver: 'd.example.com',
+      nodeName: 'n',
       pool: { name: 'q', generation: 1, resourceSliceCount: 1 },
       devices: [{ name: 'two' }, { name: 'three' }],
     },
@@ -137,7 +138,9 @@ test('evicts pods of devices that a DeviceTaintRule selects, and reports the evi
     const pod = await pods().create({
       metadata: { name: `holder-${device}`, namespace: 'default' },
       spec: {
-        ...{ containers: [{ name: 'c', image: 'i' }], schedulerName: 'none', terminationGracePeriodSeconds: 0 },
+        containers: [{ name: 'c', image: 'i' }],
+        schedulerName: 'none',
+        terminationGracePeriodSeconds: 0,
         resourceClaims: [{ name: 'board', resourceClaimName: device }],
       } as unknown as PodSpec,
     });

@@ -7,11 +7,18 @@ import { type HeldNode, planVolume, type VolumeView } from '../../../../src/cont
 const pod = (name: string, namespace = 'x'): Pod => ({ metadata: { name, namespace, uid: name } });
 const need = (node: string, ...pods: Pod[]) => ({ nodeName: toNodeName(node), pods, exists: true });
 const held = (node: string, more: Partial<HeldNode> = {}): HeldNode => ({
-  ...{ nodeName: toNodeName(node), state: 'attached', isMounted: false, isHealthy: true, isOutOfService: false },
-  ...{ unneededMs: 0, isListed: true, isOwn: true, ...more },
+  nodeName: toNodeName(node),
+  state: 'attached',
+  isMounted: false,
+  isHealthy: true,
+  isOutOfService: false,
+  unneededMs: 0,
+  isListed: true,
+  isOwn: true,
+  ...more,
 });
 const plan = (more: Partial<VolumeView>) =>
-  planVolume({ ...{ name: 'pv1', isForOneNode: true, wanted: [], held: [] }, ...more });
+  planVolume({ name: 'pv1', isForOneNode: true, wanted: [], held: [], ...more });
 const messages = (more: Partial<VolumeView>) => plan(more).events.map(({ message }) => message);
 
 test('attaches a volume to one node, or to all nodes if it can be shared', () => {

@@ -33,7 +33,11 @@ async function run(
     }),
   } as unknown as System;
   const code = await runVerb({
-    ...{ verbs: VERBS, program: 'hyperedge', argv: args, signal: new AbortController().signal, system },
+    verbs: VERBS,
+    program: 'hyperedge',
+    argv: args,
+    signal: new AbortController().signal,
+    system,
     io: {
       out: (text) => {
         stdout += String(text);

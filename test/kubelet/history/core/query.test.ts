@@ -19,9 +19,14 @@ describe('parameters of the usage history', () => {
     assert.deepEqual(
       { ...query, metrics: query.metrics.length },
       {
-        ...{ scope: 'node', namespace: undefined, name: undefined, container: undefined },
+        scope: 'node',
+        namespace: undefined,
+        name: undefined,
+        container: undefined,
         metrics: METRICS.node.length,
-        ...{ fromMs: NOW - 3_600_000, toMs: NOW, points: 300 },
+        fromMs: NOW - 3_600_000,
+        toMs: NOW,
+        points: 300,
       },
     );
   });
@@ -81,7 +86,9 @@ describe('downsampling', () => {
     return {
       series: history.find(identity) as Series,
       window: {
-        ...{ nowMs: endMs, runStartMs: startMs, segments: [{ fromMs: startMs, offsetMs: 0 }] },
+        nowMs: endMs,
+        runStartMs: startMs,
+        segments: [{ fromMs: startMs, offsetMs: 0 }],
         completeUntil: (level) => history.completeUntil(level),
       },
     };
@@ -147,7 +154,9 @@ describe('downsampling', () => {
     history.advance(NOW);
     const buckets = bucketsOf(start, NOW, 24);
     const { average, max } = downsample(history.find(identity) as Series, 0, buckets, {
-      ...{ nowMs: NOW, runStartMs: start, segments: [{ fromMs: start, offsetMs: 0 }] },
+      nowMs: NOW,
+      runStartMs: start,
+      segments: [{ fromMs: start, offsetMs: 0 }],
       completeUntil: (level) => history.completeUntil(level),
     });
     assert.ok(Math.abs((max[2] ?? 0) - 8) < 0.1, `${max[2]}`);
@@ -165,7 +174,9 @@ describe('downsampling', () => {
         NOW,
       );
     const window: Window = {
-      ...{ nowMs: NOW, runStartMs: NOW, segments: [{ fromMs: 0, offsetMs: 0 }] },
+      nowMs: NOW,
+      runStartMs: NOW,
+      segments: [{ fromMs: 0, offsetMs: 0 }],
       completeUntil: (level) => history.completeUntil(level),
     };
     assert.throws(

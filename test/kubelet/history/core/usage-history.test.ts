@@ -21,7 +21,10 @@ const START = LEVELS[2].stepMs * 120 * 10_000;
 
 const pod = (name: string, namespace = 'shop'): Identity => ({ scope: 'pod', namespace, name, container: '' });
 const container = (name: string, at: number): Identity => ({
-  ...{ scope: 'container', namespace: 'shop', name, container: `c${at}` },
+  scope: 'container',
+  namespace: 'shop',
+  name,
+  container: `c${at}`,
 });
 const NODE: Identity = { scope: 'node', namespace: '', name: '', container: '' };
 

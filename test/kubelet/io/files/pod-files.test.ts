@@ -13,8 +13,15 @@ import { isDurable } from '../../../../src/kubelet/volumes/types/index.ts';
 const common = { uid: toUid('u'), name: 'pv', path: '/p', block: false };
 const records: MountRecord[] = [
   {
-    ...{ ...common, kind: 'csi', volume: 'csi', driver: 'd', volumeId: 'h' },
-    ...{ staging: '/s', target: '/t', attachable: true, republish: false },
+    ...common,
+    kind: 'csi',
+    volume: 'csi',
+    driver: 'd',
+    volumeId: 'h',
+    staging: '/s',
+    target: '/t',
+    attachable: true,
+    republish: false,
   },
   { ...common, kind: 'iscsi', volume: 'iscsi', portals: ['192.0.2.1'], iqn: 'iqn.x', staging: '/s' },
   { ...common, kind: 'nfs', volume: 'nfs' },

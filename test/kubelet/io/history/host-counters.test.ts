@@ -21,9 +21,12 @@ describe('host counters', () => {
     assert.deepEqual(counters, {
       network: { receivedBytes: 0, sentBytes: 0 },
       pods: new Map(),
-      ...{ diskReadBytes: undefined, diskWrittenBytes: undefined, flashWrittenBytes: undefined },
+      diskReadBytes: undefined,
+      diskWrittenBytes: undefined,
+      flashWrittenBytes: undefined,
       pressure: { cpuSeconds: undefined, memorySeconds: undefined, ioSeconds: undefined },
-      ...{ celsius: undefined, isThrottled: undefined },
+      celsius: undefined,
+      isThrottled: undefined,
     });
   });
 
@@ -63,9 +66,12 @@ describe('host counters', () => {
     assert.deepEqual(await read(), {
       network: { receivedBytes: 1_000, sentBytes: 2_000 },
       pods: new Map([['10.128.0.5', { receivedBytes: 40, sentBytes: 30 }]]),
-      ...{ diskReadBytes: 110 * 512, diskWrittenBytes: 220 * 512, flashWrittenBytes: 20 * 512 },
+      diskReadBytes: 110 * 512,
+      diskWrittenBytes: 220 * 512,
+      flashWrittenBytes: 20 * 512,
       pressure: { cpuSeconds: 0.5, memorySeconds: 1.5, ioSeconds: 2.5 },
-      ...{ celsius: 51.25, isThrottled: false },
+      celsius: 51.25,
+      isThrottled: false,
     });
     await put('sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count', '4');
     assert.equal((await read()).isThrottled, true);

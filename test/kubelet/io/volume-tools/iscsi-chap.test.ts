@@ -8,7 +8,10 @@ import { silentLog } from '../../../../src/base/log.ts';
 import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/volume-tools.ts';
 
 const target = {
-  ...{ portals: ['192.0.2.1'], iqn: 'iqn.2001-04.com.example:disk', lun: 0, interface: 'default' },
+  portals: ['192.0.2.1'],
+  iqn: 'iqn.2001-04.com.example:disk',
+  lun: 0,
+  interface: 'default',
   chap: {
     discovery: { 'discovery.sendtargets.auth.username': 'd', 'discovery.sendtargets.auth.password': 'secret-d' },
     session: { 'node.session.auth.username': 's', 'node.session.auth.password': 'secret-s' },

@@ -8,7 +8,9 @@ import { createStreamForwarder } from '../../../../src/network/services/io/strea
 import { freePort } from '../../../support/ports.ts';
 
 const forwarder = createStreamForwarder({
-  ...{ dummyLink: 'none', fallbackLink: 'none', log },
+  dummyLink: 'none',
+  fallbackLink: 'none',
+  log,
   limits: { tcp: 10, udp: 10, perClient: 6 },
 });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -34,7 +34,10 @@ const networkOf = (...plugins: object[]) => {
   });
 };
 const pod = (sandboxId: string, hostPort = 0) => ({
-  ...{ sandboxId, uid: toUid(sandboxId), name: sandboxId, namespace: 'default' },
+  sandboxId,
+  uid: toUid(sandboxId),
+  name: sandboxId,
+  namespace: 'default',
   portMappings: hostPort === 0 ? [] : [{ protocol: 'TCP' as const, containerPort: 80, hostPort, hostIp: '' }],
 });
 const records = (): string[] => readdirSync(stateDirectory).sort();

@@ -232,7 +232,9 @@ test('applying the difference between two route plans yields the second plan', (
       }
       return input({
         own: { ...own, addresses: ['192.0.2.1', `2001:db8::${random(2) + 1}`] },
-        ...{ peers, paths, backend: (['auto', 'routes', 'vxlan'] as const)[random(3)] ?? 'auto' },
+        peers,
+        paths,
+        backend: (['auto', 'routes', 'vxlan'] as const)[random(3)] ?? 'auto',
       });
     };
     let state = NONE;

@@ -52,7 +52,10 @@ function inside(netns: string | undefined, script: string, ...args: string[]): C
 }
 
 const pod = (sandboxId: string, hostPort = 0) => ({
-  ...{ sandboxId, uid: toUid(sandboxId), name: sandboxId, namespace: 'default' },
+  sandboxId,
+  uid: toUid(sandboxId),
+  name: sandboxId,
+  namespace: 'default',
   portMappings: hostPort === 0 ? [] : [{ protocol: 'UDP' as const, containerPort: 53, hostPort, hostIp: '' }],
 });
 
@@ -104,16 +107,19 @@ try {
   const endpoints = [{ ip: ips[0] ?? '', port: 53, local: true, hairpin: true }];
   table.set('default/names', [
     {
-      ...{ id: 'default/names:53/udp', family: 4, protocol: 'UDP', port: 53, clusterIps: ['172.30.9.9'] },
-      ...{
-        externalIps: [],
-        restrictedIps: [],
-        sourceRanges: [],
-        nodePort: 0,
-        affinitySeconds: 0,
-        externalLocal: false,
-      },
-      ...{ endpoints, externalEndpoints: endpoints },
+      id: 'default/names:53/udp',
+      family: 4,
+      protocol: 'UDP',
+      port: 53,
+      clusterIps: ['172.30.9.9'],
+      externalIps: [],
+      restrictedIps: [],
+      sourceRanges: [],
+      nodePort: 0,
+      affinitySeconds: 0,
+      externalLocal: false,
+      endpoints,
+      externalEndpoints: endpoints,
     },
   ]);
   execFileSync('nft', ['-f', '-'], { input: table.program() });

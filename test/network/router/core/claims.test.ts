@@ -26,8 +26,14 @@ async function updated<T extends object>(kind: typeof ROUTES, old: T, object: T,
   const request = {
     operation: 'UPDATE',
     kind: { plural: kind.plural, definition: kind },
-    ...{ subresource: '', namespace: 'a', name: 'x', user: { name: 'dev', groups: [] } },
-    ...{ object: next as KubeObject, old: old as KubeObject, dryRun: false, warnings: [] },
+    subresource: '',
+    namespace: 'a',
+    name: 'x',
+    user: { name: 'dev', groups: [] },
+    object: next as KubeObject,
+    old: old as KubeObject,
+    dryRun: false,
+    warnings: [],
   } as unknown as AdmissionRequest;
   await hostClaims(() => Date.parse(time)).mutate?.(request, new Mutation());
   return next;

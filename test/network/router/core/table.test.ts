@@ -60,7 +60,12 @@ const route = (name: string, host: string, spec: NonNullable<Route['spec']> = {}
 });
 
 const facts = (host: string, path: string, more: Partial<RequestFacts> = {}): RequestFacts => ({
-  ...{ secure: false, host, path, query: '', method: 'GET', header: () => undefined },
+  secure: false,
+  host,
+  path,
+  query: '',
+  method: 'GET',
+  header: () => undefined,
   ...more,
 });
 const idOf = (found: Found): string => (found.kind === 'backend' ? found.backend.id : found.kind);

@@ -102,7 +102,9 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
   const route = (name: string): Route => ({
     metadata: { name, namespace: 'shop', creationTimestamp: '2026-01-01T00:00:00Z' },
     spec: {
-      ...{ host: `${name}.apps.test`, wildcardPolicy: 'None', to: { kind: 'Service', name, weight: 100 } },
+      host: `${name}.apps.test`,
+      wildcardPolicy: 'None',
+      to: { kind: 'Service', name, weight: 100 },
       tls: { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow' },
     },
   });
@@ -173,8 +175,12 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     ports = { http: await freePort(), https: await freePort() };
     proxy = proxyFactory(silentLog, '127.0.0.1').create(
       {
-        ...{ httpPort: ports.http, httpsPort: ports.https, statsPort: undefined, proxyProtocol: false },
-        ...{ accessLog: false, clusterCa: async () => ca.certPem },
+        httpPort: ports.http,
+        httpsPort: ports.https,
+        statsPort: undefined,
+        proxyProtocol: false,
+        accessLog: false,
+        clusterCa: async () => ca.certPem,
       },
       new Balancer(() => 0.5),
       () => {},
@@ -197,7 +203,11 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     });
     const clear = await listen(http2 as unknown as Server);
     const { table } = planRouting({
-      ...{ routes: [route('web'), route('clear')], ingresses: [], ingressClasses: [], httpRoutes: [], gateways: [] },
+      routes: [route('web'), route('clear')],
+      ingresses: [],
+      ingressClasses: [],
+      httpRoutes: [],
+      gateways: [],
       permits: () => false,
       service: () => undefined,
       slices: (key) => [

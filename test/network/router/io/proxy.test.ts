@@ -136,7 +136,11 @@ describe('proxy', { timeout: 60_000 }, () => {
     [httpPort, httpsPort] = [await freePort(), await freePort()];
     proxy = proxyFactory(silent, '127.0.0.1').create(
       {
-        ...{ httpPort, httpsPort, statsPort: undefined, proxyProtocol: false, accessLog: false },
+        httpPort,
+        httpsPort,
+        statsPort: undefined,
+        proxyProtocol: false,
+        accessLog: false,
         clusterCa: async () => clusterCa,
         clusterCaPeriodMs: 50,
       },
@@ -529,14 +533,13 @@ describe('proxy', { timeout: 60_000 }, () => {
     const [limited, limitedSecure] = [await freePort(), await freePort()];
     const small = proxyFactory(silent, '127.0.0.1').create(
       {
-        ...{
-          httpPort: limited,
-          httpsPort: limitedSecure,
-          statsPort: undefined,
-          proxyProtocol: false,
-          accessLog: false,
-        },
-        ...{ clusterCa: async () => clusterCa, maxConnections: 40 },
+        httpPort: limited,
+        httpsPort: limitedSecure,
+        statsPort: undefined,
+        proxyProtocol: false,
+        accessLog: false,
+        clusterCa: async () => clusterCa,
+        maxConnections: 40,
       },
       new Balancer(Math.random),
       () => {},

@@ -24,15 +24,14 @@ function desired(spec: Service['spec'], endpoints: Endpoint[], status: Service['
     },
   ];
   return desiredServicePorts({
-    ...{
-      services: [service],
-      slices,
-      nodes,
-      nodeName: 'n1',
-      hostAddresses: [],
-      reservedPorts: [{ protocol: 'TCP', port: 10_250 }],
-    },
-    ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+    services: [service],
+    slices,
+    nodes,
+    nodeName: 'n1',
+    hostAddresses: [],
+    reservedPorts: [{ protocol: 'TCP', port: 10_250 }],
+    serviceCidrs: ['172.30.0.0/16'],
+    clusterCidrs: ['10.128.0.0/14'],
   });
 }
 const ips = (list: readonly { ip: string }[] | undefined): string[] => (list ?? []).map(({ ip }) => ip);
@@ -66,11 +65,18 @@ test('limits the endpoints of each of 5,000 ports, and lists endpoints of this n
   const slice = {
     addressType: 'IPv4',
     metadata: { namespace: 'ns', name: 'wide-1', labels: { 'kubernetes.io/service-name': 'wide' } },
-    ...{ ports, endpoints },
+    ports,
+    endpoints,
   } as EndpointSlice;
   const input = {
-    ...{ services: [service], slices: [slice], nodes, nodeName: 'n1', hostAddresses: [], reservedPorts: [] },
-    ...{ serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+    services: [service],
+    slices: [slice],
+    nodes,
+    nodeName: 'n1',
+    hostAddresses: [],
+    reservedPorts: [],
+    serviceCidrs: ['172.30.0.0/16'],
+    clusterCidrs: ['10.128.0.0/14'],
   };
   const found = desiredServicePorts(input).ports;
   assert.equal(found.length, 5000);
@@ -84,7 +90,10 @@ test('limits the endpoints of each of 5,000 ports, and lists endpoints of this n
 
 test('excludes endpoints on failed nodes while endpoints on other nodes remain', () => {
   const planner = new ServicePlanner({
-    ...{ nodeName: 'n1', reservedPorts: [], serviceCidrs: ['172.30.0.0/16'], clusterCidrs: ['10.128.0.0/14'] },
+    nodeName: 'n1',
+    reservedPorts: [],
+    serviceCidrs: ['172.30.0.0/16'],
+    clusterCidrs: ['10.128.0.0/14'],
   });
   planner.setService({ metadata: { namespace: 'ns', name: 'web' }, spec: { clusterIP: '172.30.0.9', ports: [http] } });
   planner.setSlice({

@@ -378,8 +378,16 @@ test('session affinity of many ports takes little kernel memory', { skip: root }
   assert.ok(first);
   const endpoints = [{ ip: '10.128.0.9', port: 80, local: false, hairpin: false }];
   const ports = Array.from({ length: 300 }, (_, index) => ({
-    ...{ ...first, family: 4 as const, clusterIps: ['172.30.0.1'], endpoints, affinitySeconds: 60 },
-    ...{ id: `ns/s:p${index}/TCP`, port: index + 1, nodePort: 0, externalIps: [], restrictedIps: [] },
+    ...first,
+    family: 4 as const,
+    clusterIps: ['172.30.0.1'],
+    endpoints,
+    affinitySeconds: 60,
+    id: `ns/s:p${index}/TCP`,
+    port: index + 1,
+    nodePort: 0,
+    externalIps: [],
+    restrictedIps: [],
   }));
   const table = new NftTable(options);
   table.set('ns/s', ports);

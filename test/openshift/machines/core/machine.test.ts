@@ -47,8 +47,13 @@ const readyNode = (change: Partial<Node> = {}): Node => ({
 });
 
 const snapshot = (change: Partial<MachineSnapshot> = {}): MachineSnapshot => ({
-  ...{ machine: machineOf(), hosts: [], host: undefined, node: undefined, pods: [] },
-  ...{ members: undefined, failure: undefined },
+  machine: machineOf(),
+  hosts: [],
+  host: undefined,
+  node: undefined,
+  pods: [],
+  members: undefined,
+  failure: undefined,
   ...change,
 });
 

@@ -71,7 +71,11 @@ test('a MachineSet adopts matching Machines, creates missing ones and counts the
   );
   assert.equal(plan.create, 2);
   assert.deepEqual(plan.status, {
-    ...{ replicas: 3, fullyLabeledReplicas: 0, readyReplicas: 1, availableReplicas: 1, observedGeneration: 3 },
+    replicas: 3,
+    fullyLabeledReplicas: 0,
+    readyReplicas: 1,
+    availableReplicas: 1,
+    observedGeneration: 3,
   });
   const foreign = { ...machineOf('d'), metadata: { ...machineOf('d').metadata, labels: { set: 'other' } } };
   const other = planMachineSet({ set: setOf(0), machines: [foreign], node: () => undefined }, context);

@@ -21,7 +21,10 @@ const done = (id: number): Buffer => message(id, 0x65, [0x0a, 1, 0, 4, 0, 4, 0])
 const login = (port: number): Promise<unknown> =>
   ldap.authenticate(
     {
-      ...{ url: `ldap://127.0.0.1:${port}/dc=a?uid`, bindDn: 'cn=admin', bindPassword: 'x', insecure: true },
+      url: `ldap://127.0.0.1:${port}/dc=a?uid`,
+      bindDn: 'cn=admin',
+      bindPassword: 'x',
+      insecure: true,
       attributes: ['mail'],
     } as never,
     'user',

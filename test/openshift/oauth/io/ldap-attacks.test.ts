@@ -56,8 +56,12 @@ describe('LDAP logins with a malicious server', { timeout: 60_000 }, () => {
   const login = (port: number, insecure = false, limits: { readonly totalMs?: number } = {}) =>
     createLdap(limits).authenticate(
       {
-        ...{ url: `ldap://127.0.0.1:${port}/dc=a?uid`, bindDn: 'cn=admin', bindPassword: 'x' },
-        ...{ insecure, ca: authority.certPem, attributes: ['mail'] },
+        url: `ldap://127.0.0.1:${port}/dc=a?uid`,
+        bindDn: 'cn=admin',
+        bindPassword: 'x',
+        insecure,
+        ca: authority.certPem,
+        attributes: ['mail'],
       },
       'user',
       'password',

@@ -393,8 +393,12 @@ describe('oc login', () => {
     assert.deepEqual(await codes('user:full'), [200, 200, 403]);
     const { challenge } = newVerifier();
     const refused = await authorize(server, 'dev', 'password1', {
-      ...{ client_id: CHALLENGING, response_type: 'code', redirect_uri: implicitUri(server), scope: 'role:view' },
-      ...{ code_challenge: challenge, code_challenge_method: 'S256' },
+      client_id: CHALLENGING,
+      response_type: 'code',
+      redirect_uri: implicitUri(server),
+      scope: 'role:view',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
     });
     assert.match(String(refused.headers.location), /error=invalid_scope/);
   });
@@ -402,8 +406,12 @@ describe('oc login', () => {
   it("an access review considers the scopes in the review or, by default, those of the caller's token", async () => {
     const review = async (scopes: readonly string[] | undefined, token?: string): Promise<unknown> => {
       const body = {
-        ...{ apiVersion: 'authorization.openshift.io/v1', kind: 'LocalSubjectAccessReview' },
-        ...{ namespace: 'shop', verb: 'list', resourceAPIGroup: '', resource: 'secrets' },
+        apiVersion: 'authorization.openshift.io/v1',
+        kind: 'LocalSubjectAccessReview',
+        namespace: 'shop',
+        verb: 'list',
+        resourceAPIGroup: '',
+        resource: 'secrets',
         ...(token === undefined ? { user: 'dev' } : {}),
         ...(scopes === undefined ? {} : { scopes }),
       };

@@ -71,8 +71,13 @@ async function startOpenIdProvider() {
     request.on('end', () => {
       seen.push(new URLSearchParams(body));
       const claims = {
-        ...{ nonce, preferred_username: 'olga', groups: ['staff', 'system:masters'], sub: '4711', iss: issuer },
-        ...{ aud: 'hyperedge', exp: Math.floor(Date.now() / 1000) + 300 },
+        nonce,
+        preferred_username: 'olga',
+        groups: ['staff', 'system:masters'],
+        sub: '4711',
+        iss: issuer,
+        aud: 'hyperedge',
+        exp: Math.floor(Date.now() / 1000) + 300,
         ...change.claims,
       };
       const { signer } = change;
@@ -256,7 +261,10 @@ describe('identity providers', () => {
     let requested = 0;
     let nowMs = 0;
     const documentOf = (issuer: string, more: object = {}) => ({
-      ...{ issuer, authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/t`, jwks_uri: `${issuer}/k` },
+      issuer,
+      authorization_endpoint: `${issuer}/a`,
+      token_endpoint: `${issuer}/t`,
+      jwks_uri: `${issuer}/k`,
       ...more,
     });
     let document: object = {};

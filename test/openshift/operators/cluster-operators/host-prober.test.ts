@@ -54,7 +54,12 @@ test('reports a fault once after two failed probes, and reports the recovery onc
   let hangs = false;
   const api: Probe = (signal) => (hangs ? silent(signal) : Promise.resolve());
   const prober = startHostProber({
-    ...{ nodeName: 'h1', client: cluster.client, version: '0.1.0', kubernetes: 'v1.36.0', clock, log: silentLog },
+    nodeName: 'h1',
+    client: cluster.client,
+    version: '0.1.0',
+    kubernetes: 'v1.36.0',
+    clock,
+    log: silentLog,
     probes: new Map([
       ['dns', dns],
       ['api', api],

@@ -397,7 +397,11 @@ test('returns hosts that an abandoned release made unhealthy to the former versi
     if (ask === undefined) continue;
     cluster.requests.push(ask.host);
     cluster.change(ask.host, {
-      ...{ wanted: ask.wanted, version: '0.1.0', update: confirmed(ask.wanted), healthy: true, fault: '' },
+      wanted: ask.wanted,
+      version: '0.1.0',
+      update: confirmed(ask.wanted),
+      healthy: true,
+      fault: '',
     });
   }
   assert.deepEqual(cluster.requests, ['m3', 'm1']);

@@ -9,15 +9,25 @@ import {
 import { parseSwitchRecord } from '../../../../src/openshift/updates/core/port.ts';
 
 const DONE: SwitchRecord = {
-  ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'done', message: '', timeoutMs: 60_000 },
-  ...{ snapshot: 'store-0.1.0.db', readableLevel: 3 },
+  id: '7',
+  from: '0.1.0',
+  to: '0.2.0',
+  phase: 'done',
+  message: '',
+  timeoutMs: 60_000,
+  snapshot: 'store-0.1.0.db',
+  readableLevel: 3,
 };
 const STORE: StoreFacts = {
-  ...{ level: 3, members: 1 },
+  level: 3,
+  members: 1,
   snapshot: { name: 'store-0.1.0.db', takenAt: '2026-01-01T00:00:00Z' },
 };
 const facts = (change: Partial<RollbackFacts> = {}): RollbackFacts => ({
-  ...{ record: DONE, link: '0.2.0', hasExecutable: true, store: STORE },
+  record: DONE,
+  link: '0.2.0',
+  hasExecutable: true,
+  store: STORE,
   ...change,
 });
 const store = (change: Partial<StoreFacts>): RollbackFacts => facts({ store: { ...STORE, ...change } });
@@ -25,7 +35,12 @@ const store = (change: Partial<StoreFacts>): RollbackFacts => facts({ store: { .
 test('a manual rollback keeps a store that the former release can read', () => {
   const planned = planManualRollback(facts(), false);
   assert.deepEqual(planned, {
-    ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'rollingBack', timeoutMs: 60_000, readableLevel: 3 },
+    id: '7',
+    from: '0.1.0',
+    to: '0.2.0',
+    phase: 'rollingBack',
+    timeoutMs: 60_000,
+    readableLevel: 3,
     message: 'rolled back from 0.2.0 to 0.1.0 on the host',
   });
   assert.deepEqual(parseSwitchRecord(JSON.stringify(planned)), planned);

@@ -4,7 +4,10 @@ import type { PeerReport } from '../../../../src/api/kinds/nodes/nodes/host-repo
 import { type PeerHost, probersOf, unreached } from '../../../../src/openshift/updates/core/index.ts';
 
 const host = (name: string, report: PeerReport | undefined, ready = true): PeerHost => ({
-  ...{ name, master: name.startsWith('m'), ready, report },
+  name,
+  master: name.startsWith('m'),
+  ready,
+  report,
 });
 const reached = { h: { id: '7', why: '' } };
 const failed = { h: { id: '7', why: 'kubelet at 10.0.0.1: connection refused' } };

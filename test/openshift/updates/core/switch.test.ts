@@ -203,7 +203,12 @@ test('completes an update to the running version at once, and does not repeat a 
 
 test('keeps the store snapshot when a return to the old release is requested before a rolled-back store has started', () => {
   const record: SwitchRecord = {
-    ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'failed', message: 'x', timeoutMs: 1 },
+    id: '7',
+    from: '0.1.0',
+    to: '0.2.0',
+    phase: 'failed',
+    message: 'x',
+    timeoutMs: 1,
     snapshot: 'store-0.1.0.db',
   };
   const back = { id: '7-back', version: '0.1.0' };
@@ -219,7 +224,13 @@ test('keeps the store snapshot when a return to the old release is requested bef
 
 test('restores no store snapshot after a successful update, during a trial, or for another release', () => {
   const record = (change: Partial<SwitchRecord>): SwitchRecord => ({
-    ...{ id: '7', from: '0.1.0', to: '0.2.0', phase: 'done', message: '', timeoutMs: 1, snapshot: 'store-0.1.0.db' },
+    id: '7',
+    from: '0.1.0',
+    to: '0.2.0',
+    phase: 'done',
+    message: '',
+    timeoutMs: 1,
+    snapshot: 'store-0.1.0.db',
     ...change,
   });
   assert.equal(snapshotAfterRollback(undefined, '0.1.0'), undefined);

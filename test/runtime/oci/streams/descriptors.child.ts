@@ -25,9 +25,17 @@ try {
 }
 await keep('container monitor', async () =>
   startMonitor({
-    ...{ conmon: '/bin/true', runc: { path: '/bin/true', globalArgs: [] } as never, driver: 'cgroupfs' },
-    ...{ id: 'c', bundle: '/', exits: '/', logPath: '/dev/null', logLimitBytes: undefined },
-    ...{ tty: false, stdin: false, leaveStdinOpen: false },
+    conmon: '/bin/true',
+    runc: { path: '/bin/true', globalArgs: [] } as never,
+    driver: 'cgroupfs',
+    id: 'c',
+    bundle: '/',
+    exits: '/',
+    logPath: '/dev/null',
+    logLimitBytes: undefined,
+    tty: false,
+    stdin: false,
+    leaveStdinOpen: false,
   }).create(),
 );
 await keep('network tool', () => output('/bin/true', []));

@@ -94,7 +94,11 @@ it('resumes a paused monitor when the host process is killed, and at the next st
   };
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const record = {
-    ...{ id: 'c', name: 'c', startedAtMs: 1, finishedAtMs: 0, monitorPid: pid },
+    id: 'c',
+    name: 'c',
+    startedAtMs: 1,
+    finishedAtMs: 0,
+    monitorPid: pid,
     monitorStart: stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19],
   } as ContainerRecord;
   const source = join(import.meta.dirname, '../../../../src');

@@ -12,13 +12,17 @@ const consumes = (memory: string) => [{ counterSet: 'gpu-0', counters: { memory:
 const slices: ResourceSlice[] = [
   {
     spec: {
-      ...{ driver: 'd', nodeName: 'n', pool },
+      driver: 'd',
+      nodeName: 'n',
+      pool,
       sharedCounters: [{ name: 'gpu-0', counters: { memory: { value: '40Gi' } } }],
     },
   },
   {
     spec: {
-      ...{ driver: 'd', nodeName: 'n', pool },
+      driver: 'd',
+      nodeName: 'n',
+      pool,
       devices: [
         { name: 'whole', consumesCounters: consumes('40Gi') },
         { name: 'half-0', consumesCounters: consumes('20Gi') },

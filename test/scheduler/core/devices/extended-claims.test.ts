@@ -48,7 +48,9 @@ function listerOf(stale?: ResourceClaim): DeviceLister {
 }
 
 const asking = (name: string, requests: Record<string, string>, more: Partial<Container> = {}): Container => ({
-  ...{ name, image: 'i', resources: { requests } },
+  name,
+  image: 'i',
+  resources: { requests },
   ...more,
 });
 const podOf = (containers: Container[], initContainers: Container[] = []): Pod => ({

@@ -190,7 +190,12 @@ export function rowsOfHttpRoute(
       for (const host of hostsOf(route, listener)) {
         const age = ageOfPlace(route, parent, host, gateway, listener);
         const place = places.get(host) ?? {
-          ...{ host, http: false, https: false, refused: false, certificate: undefined, age },
+          host,
+          http: false,
+          https: false,
+          refused: false,
+          certificate: undefined,
+          age,
         };
         places.set(host, place);
         if (compareAges(age, place.age) < 0) place.age = age;

@@ -51,7 +51,10 @@ test('the address monitor runs on hosts without setpriv', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-monitor-'));
   const changed = Promise.withResolvers<void>();
   const stop = watchAddresses({
-    ...{ ip: await monitor(directory), setpriv: join(directory, 'absent'), protocol: 178, log: silentLog },
+    ip: await monitor(directory),
+    setpriv: join(directory, 'absent'),
+    protocol: 178,
+    log: silentLog,
     changed: changed.resolve,
   });
   try {

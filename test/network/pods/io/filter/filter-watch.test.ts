@@ -58,7 +58,13 @@ test("detects which of the host's own nftables tables another program has change
   const args = ['--net', process.execPath, '--input-type=module', '-e', SCRIPT];
   const { stdout } = await promisify(execFile)('unshare', args, { timeout: 30_000 });
   assert.deepEqual(JSON.parse(stdout), {
-    ...{ own: '', foreign: '', element: 'ip own', flush: 'ip own', rule: 'inet own-policy' },
-    ...{ both: 'inet own-policy,ip own', again: '', all: 'inet own-policy,ip own' },
+    own: '',
+    foreign: '',
+    element: 'ip own',
+    flush: 'ip own',
+    rule: 'inet own-policy',
+    both: 'inet own-policy,ip own',
+    again: '',
+    all: 'inet own-policy,ip own',
   });
 });

@@ -7,7 +7,10 @@ const HEAD = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when
 const line = (local: string, state: string): string =>
   `   0: ${local} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 1\n`;
 const mapping = (protocol: 'TCP' | 'UDP', hostPort: number, hostIp = '') => ({
-  ...{ protocol, hostPort, hostIp, containerPort: 80 },
+  protocol,
+  hostPort,
+  hostIp,
+  containerPort: 80,
 });
 
 test('detects a listening socket on a host port for any address or the given one, but not on loopback', () => {
