@@ -225,7 +225,7 @@ export function object<const S extends Shape, R extends keyof S & string = never
         }
         if (field === undefined) {
           const known = Object.keys(shape).join(', ');
-          return at.into(keyNode, join(at.path, key)).fail(`unknown field; known here are ${known}`);
+          return at.into(keyNode, join(at.path, key)).fail(`unknown field; known fields are ${known}`);
         }
         const next = at.into(value ?? keyNode, join(at.path, key));
         if (isEmpty) next.fail('has no value; give one or remove the line');

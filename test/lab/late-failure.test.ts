@@ -102,7 +102,7 @@ describe('rollback of releases that fail after their confirmation', {
       await a.mustKubectl(['get', 'configmap', 'after-same']);
       assert.notEqual((await a.kubectl(['get', 'configmap', 'after-raised'])).code, 0);
       const node = await a.mustKubectl(['get', 'node', a.name, '-o', 'json']);
-      assert.match(node, /was of a newer release after the rollback of an update/);
+      assert.match(node, /had the format of a newer release after the rollback of an update/);
       await a.powerOff();
       await a.boot();
       await cluster.untilBack(a, cluster.hosts, 240_000);

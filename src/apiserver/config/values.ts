@@ -50,7 +50,7 @@ export class ApiValues {
       if (flag === undefined || flag.use === 'used') continue;
       if (texts.every((text) => text === flag.initial || text === '')) continue;
       if (flag.use === 'refused') throw new ApiUsageProblem(`${label}=${texts.join(',')}: ${flag.help}`);
-      lines.push(`${label} has no meaning here: ${flag.help}`);
+      lines.push(`${label} has no effect: ${flag.help}`);
     }
     return lines;
   }

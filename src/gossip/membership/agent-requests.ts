@@ -53,7 +53,7 @@ export function keyRequest(params: unknown): { readonly action: KeyAction; reado
 function fieldsOf(params: unknown, known: readonly string[]): Readonly<Record<string, unknown>> {
   if (typeof params !== 'object' || params === null || Array.isArray(params)) return refuse('params', 'give an object');
   for (const name of Object.keys(params))
-    if (!known.includes(name)) refuse(name, `unknown; known here are ${known.join(', ')}`);
+    if (!known.includes(name)) refuse(name, `unknown field; known fields are ${known.join(', ')}`);
   return Object.fromEntries(Object.entries(params));
 }
 

@@ -168,7 +168,7 @@ export async function storeConditions(
   if (message !== undefined)
     return [{ type: CONDITION, status: 'True', reason: 'WentBackToSnapshot', message: message.trim() }];
   if (!present.has(CONDITION)) return [];
-  return [{ type: CONDITION, status: 'False', reason: 'Acknowledged', message: 'the restored store serves' }];
+  return [{ type: CONDITION, status: 'False', reason: 'Acknowledged', message: 'restored store is serving' }];
 }
 
 function markerText(
@@ -176,7 +176,8 @@ function markerText(
   { snapshots, dataDirectory }: FallbackOptions,
 ): string {
   const at = timestamp(times.at(-1) ?? 0);
-  const why = typeof snapshots === 'string' ? 'was damaged' : 'was of a newer release after the rollback of an update';
+  const why =
+    typeof snapshots === 'string' ? 'was damaged' : 'had the format of a newer release after the rollback of an update';
   return `at ${at} the store ${why} and was restored from ${snapshot}; lost: ${lostOf(from, to)}; to acknowledge, remove ${join(dataDirectory, MARKER)}`;
 }
 

@@ -86,7 +86,9 @@ async function statusOf(access: StoreAccess, member: EtcdMember, memberMs: numbe
   const admin = access.open(member.clientUrls);
   try {
     const status = await admin.status(memberMs);
-    return status.memberId === member.id ? status : `at ${member.clientUrls.join()} answers member ${status.memberId}`;
+    return status.memberId === member.id
+      ? status
+      : `the member at ${member.clientUrls.join()} has the ID ${status.memberId}`;
   } catch (error) {
     return messageOf(error);
   } finally {

@@ -84,7 +84,10 @@ export async function planRecovery(deps: RecoveryDeps): Promise<RecoveryPlan> {
   members.sort((left, right) => left.name.localeCompare(right.name));
   const self = members.find(({ state }) => state === 'here');
   if (self?.end === undefined) {
-    throw new CodedError('removed', `${dataDirectory}: its cluster has removed this member; recover another one`);
+    throw new CodedError(
+      'removed',
+      `${dataDirectory}: this member was removed from its cluster; recover another member`,
+    );
   }
   const best = members.reduce((left, right) => (isFurther(right, left) ? right : left), self);
   const { revision, lastRevision } = self.end;
@@ -162,12 +165,12 @@ async function survivor(member: Here['members'][number], here: Here, { open }: R
   const { id, name, peerUrls, clientUrls } = member;
   const known = { id, name, peerUrls, voter: here.voters.includes(id) };
   if (id === here.memberId) return { ...known, state: 'here', end: here.end };
-  if (clientUrls.length === 0) return { ...known, state: 'gone', problem: 'it advertises no client URL' };
+  if (clientUrls.length === 0) return { ...known, state: 'gone', problem: 'the member advertises no client URL' };
   const admin = await open(clientUrls);
   try {
     const { memberId, name: _name, ...end } = await admin.logEnd(CALL_MS);
     if (memberId !== id)
-      return { ...known, state: 'gone', problem: `at ${clientUrls.join()} answers member ${memberId}` };
+      return { ...known, state: 'gone', problem: `the member at ${clientUrls.join()} has the ID ${memberId}` };
     return { ...known, state: 'answers', end };
   } catch (error) {
     return { ...known, state: isRefusal(error) ? 'refuses' : 'gone', problem: messageOf(error) };
@@ -245,7 +248,7 @@ async function untilAlone({ open, monotonicMs }: RecoveryDeps): Promise<void> {
     if (monotonicMs() > deadline) {
       throw new CodedError(
         'timed-out',
-        `the store does not serve ${RESTART_MS / 1000} s after its restart (${last}); see: master-logs etcd etcd`,
+        `the store does not serve requests ${RESTART_MS / 1000} s after its restart (${last}); see: master-logs etcd etcd`,
       );
     }
     await setTimeout(POLL_MS);

@@ -75,7 +75,7 @@ export async function parseJwtOptions(pairs: readonly string[], readFile: ReadKe
   const given = publicText === undefined ? undefined : keyOf(() => createPublicKey(publicText), 'pub-key', method);
   const derived = signKey === undefined ? undefined : createPublicKey(signKey);
   const verifyKey = derived ?? given;
-  if (verifyKey === undefined) throw bad('give priv-key, or pub-key to check tokens only');
+  if (verifyKey === undefined) throw bad('give priv-key, or pub-key to only verify tokens');
   if (derived !== undefined && given !== undefined && !derived.equals(given)) {
     throw bad('pub-key does not belong to priv-key');
   }

@@ -141,7 +141,12 @@ class Admin implements EtcdAdmin {
       const wait = (): void => {
         timer?.cancel();
         timer = this.#options.clock.setTimer(STALL_MS, () =>
-          fail(new CodedError('unavailable', `${this.#where}: no more of the snapshot came for ${STALL_MS / 1000} s`)),
+          fail(
+            new CodedError(
+              'unavailable',
+              `${this.#where}: no data of the snapshot was received for ${STALL_MS / 1000} s`,
+            ),
+          ),
         );
       };
       const events: ClientStreamEvents = {

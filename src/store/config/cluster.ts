@@ -47,9 +47,9 @@ export function foundingProblem(
   const missing = advertised.find((url) => !listed.some((each) => isSameAddress(each, url)));
   const extra = listed.find((url) => !advertised.some((each) => isSameAddress(each, url)));
   if (missing !== undefined)
-    return `--initial-cluster has no ${name}=${missing.text}, which --initial-advertise-peer-urls names; make them agree`;
+    return `--initial-cluster has no ${name}=${missing.text}, which --initial-advertise-peer-urls names; correct one of the two flags`;
   if (extra !== undefined)
-    return `--initial-advertise-peer-urls lacks ${extra.text}, which --initial-cluster gives to ${name}; make them agree`;
+    return `--initial-advertise-peer-urls lacks ${extra.text}, which --initial-cluster gives to ${name}; correct one of the two flags`;
   return undefined;
 }
 

@@ -9,8 +9,8 @@ interface Gate {
   readonly why?: string;
 }
 
-const COMPARED: Gate = { why: 'members compare their stores anyway' };
-const CHECKPOINTS: Gate = { why: 'always on' };
+const COMPARED: Gate = { why: 'members always compare their stores' };
+const CHECKPOINTS: Gate = { why: 'lease checkpoints are always enabled' };
 
 /** Feature gates of etcd 3.6. */
 const GATES: Readonly<Record<string, Gate>> = {
@@ -20,9 +20,9 @@ const GATES: Readonly<Record<string, Gate>> = {
   LeaseCheckpointPersist: CHECKPOINTS,
   StopGRPCServiceOnDefrag: { why: 'defragmentation does not block requests' },
   TxnModeWriteWithSharedBuffer: { why: 'the store is SQLite' },
-  SetMemberLocalAddr: { why: 'the system chooses the address' },
-  AllAlpha: { why: 'name the gates one by one' },
-  AllBeta: { why: 'name the gates one by one' },
+  SetMemberLocalAddr: { why: 'the kernel selects the local address' },
+  AllAlpha: { why: 'groups of gates are not supported; name the single gates' },
+  AllBeta: { why: 'groups of gates are not supported; name the single gates' },
 };
 
 /** Feature gates that the user has set, by name. Throws EtcdUsageProblem for a gate that etcd does not have. */
@@ -37,8 +37,8 @@ export function readGates(values: Values, warnings: string[]): ReadonlyMap<strin
     const open = text === undefined || more !== undefined ? undefined : parseBoolean(text);
     if (open === undefined) refuse(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
     if (gate.before !== undefined && values.has(gate.before))
-      refuse(`${label}: ${name} and ${values.label(gate.before)} are both given; leave the flag out`);
-    if (gate.why !== undefined) warnings.push(`${label}: ${name} has no meaning here: ${gate.why}`);
+      refuse(`${label}: ${name} and ${values.label(gate.before)} are both given; omit the flag`);
+    if (gate.why !== undefined) warnings.push(`${label}: ${name} has no effect: ${gate.why}`);
     gates.set(name, open);
   }
   return gates;

@@ -71,7 +71,7 @@ export function readFile(file: string, text: string): Given {
       const name = Object.hasOwn(names, key) ? names[key] : undefined;
       const flag = name === undefined ? undefined : FLAGS.get(name);
       if (name !== undefined && flag !== undefined) take(inner, name, flag);
-      else inner.fail(`unknown field; known here are ${Object.keys(names).join(', ')}`);
+      else inner.fail(`unknown field; known fields are ${Object.keys(names).join(', ')}`);
     }
   };
   const document: Field<void> = {
@@ -82,7 +82,7 @@ export function readFile(file: string, text: string): Given {
         else {
           const known = flagNamed(key);
           if (known === undefined || known.flag.kind === 'ignored' || key === 'version' || key === 'config-file') {
-            inner.fail('unknown field; the fields are etcd’s, named as its flags: see etcd --help');
+            inner.fail('unknown field; the fields have the names of etcd flags: see etcd --help');
           } else take(inner, known.name, known.flag);
         }
       }

@@ -42,7 +42,7 @@ export function problemOf(flag: EtcdFlag, text: string): string | undefined {
     case 'boolean':
       return parseBoolean(text) === undefined ? `"${text}" is not accepted; give true or false` : undefined;
     case 'uint':
-      return within(0n, (1n << 64n) - 1n, 'a whole number from 0 up');
+      return within(0n, (1n << 64n) - 1n, 'a whole number of at least 0');
     case 'uint32':
       return within(0n, (1n << 32n) - 1n, 'a whole number from 0 to 4294967295');
     case 'int':
@@ -96,9 +96,9 @@ export function readArguments(argv: readonly string[]): Given | 'help' {
 
 function strayArgument(argument: string): string {
   if (argument === 'gateway' || argument === 'grpc-proxy') {
-    return `"${argument}" is not offered; run a TCP load balancer in front of the members, or etcd's own ${argument}`;
+    return `"${argument}" is not supported; use a TCP load balancer in front of the members, or etcd's own ${argument}`;
   }
-  return `"${argument}" is not a flag; flags begin with --, and those that are true or false take their value as --FLAG=false`;
+  return `"${argument}" is not a flag; flags begin with --, and the value of a boolean flag is written as --FLAG=false`;
 }
 
 const variableOf = (name: string): string => `ETCD_${name.toUpperCase().replaceAll('-', '_')}`;
@@ -121,7 +121,7 @@ export function readEnvironment(
     const text = environment[label];
     if (text === undefined || text === '') continue;
     if (given.has(name)) {
-      throw new EtcdUsageProblem(1, `${label} and --${name} are both given; unset the variable or leave the flag out`);
+      throw new EtcdUsageProblem(1, `${label} and --${name} are both given; unset the variable or omit the flag`);
     }
     const problem = problemOf(flag, text);
     if (problem !== undefined) throw new EtcdUsageProblem(1, `${label}: ${problem}`);

@@ -55,7 +55,7 @@ export function settingsOf(given: Given, surroundings: EtcdParseOptions): EtcdPa
   const advertise = advertiseOf(values, listen, surroundings);
   const raft = raftOf(values, !given.has('heartbeat-interval') && !given.has('election-timeout'));
   if (!surroundings.fromFile && given.has('listen-client-urls') && !given.has('advertise-client-urls')) {
-    refuse('--advertise-client-urls is required with --listen-client-urls: name the address that clients are to use');
+    refuse('--advertise-client-urls is required with --listen-client-urls: give the addresses that clients use');
   }
   const tls = tlsOf(values, listen, warnings);
   const name = values.text('name');
@@ -121,7 +121,7 @@ function* uselessFlags(given: Given): Generator<string> {
     if (flag === undefined || flag.use === 'used') continue;
     if (flag.use === 'refused') {
       if (text !== flag.initial) refuse(`${label}=${text}: ${flag.help}`);
-    } else if (flag.harmless?.includes(text) !== true) yield `${label} has no meaning here: ${flag.help}`;
+    } else if (flag.harmless?.includes(text) !== true) yield `${label} has no effect: ${flag.help}`;
   }
 }
 
@@ -147,7 +147,9 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
   for (const [name, urls] of checked) {
     for (const { path, host, text } of urls) {
       if (path !== undefined || host === 'localhost' || isIP(host.split('%')[0] ?? '') !== 0) continue;
-      refuse(`${values.label(name)}: "${text}" needs an IP address to listen on, or localhost; 0.0.0.0 means all`);
+      refuse(
+        `${values.label(name)}: the host of "${text}" must be an IP address or localhost; 0.0.0.0 is all addresses`,
+      );
     }
   }
   // A client address may occur twice: with and without TLS.
@@ -165,7 +167,8 @@ function rejectDuplicates(urls: readonly EtcdUrl[]): void {
   for (const { host, port, path, text } of urls) {
     const place = path ?? `${host}:${port}`;
     const other = used.get(place);
-    if (other !== undefined && port !== 0) refuse(`${other} and ${text} are one address; give each a port of its own`);
+    if (other !== undefined && port !== 0)
+      refuse(`${other} and ${text} are the same address; give each of them a different port`);
     used.set(place, text);
   }
 }
@@ -182,7 +185,7 @@ function advertiseOf(
     const urls = values.urls(name);
     const bare = urls.find((url) => url.path === undefined && url.host === '');
     if (bare !== undefined)
-      refuse(`${values.label(name)}: "${bare.text}" names no host; write ${bare.scheme}://HOST:PORT`);
+      refuse(`${values.label(name)}: "${bare.text}" has no host; write ${bare.scheme}://HOST:PORT`);
     const [first] = bound;
     if (values.has(name) || first?.host !== '0.0.0.0' || defaultHost === undefined) return urls;
     const host = isIP(defaultHost) === 6 ? `[${defaultHost}]` : defaultHost;
@@ -199,14 +202,15 @@ function raftOf(values: Values, adapts: boolean): EtcdSettings['raft'] {
   const electionMs = values.number('election-timeout');
   const heartbeat = values.label('heartbeat-interval');
   const election = values.label('election-timeout');
-  if (heartbeatMs <= 0) refuse(`${heartbeat} is 0; give milliseconds, 100 as a rule`);
-  if (electionMs <= 0) refuse(`${election} is 0; give milliseconds, ten times the heartbeat interval as a rule`);
+  if (heartbeatMs <= 0) refuse(`${heartbeat} is 0; give a number of milliseconds, usually 100`);
+  if (electionMs <= 0)
+    refuse(`${election} is 0; give a number of milliseconds, usually ten times the heartbeat interval`);
   if (5 * heartbeatMs > electionMs) {
     refuse(
-      `${election} is ${electionMs} ms; it has to be at least five times the heartbeat interval of ${heartbeatMs} ms`,
+      `${election} is ${electionMs} ms; it must be at least five times the heartbeat interval of ${heartbeatMs} ms`,
     );
   }
-  if (electionMs > MAX_ELECTION_MS) refuse(`${election} is ${electionMs} ms; ${MAX_ELECTION_MS} is the most`);
+  if (electionMs > MAX_ELECTION_MS) refuse(`${election} is ${electionMs} ms; it must be at most ${MAX_ELECTION_MS} ms`);
   return {
     heartbeatMs,
     electionMs,
@@ -273,7 +277,7 @@ function compactionOf(values: Values): EtcdCompaction | undefined {
 function bcryptCostOf(values: Values, warnings: string[]): number {
   const cost = values.number('bcrypt-cost');
   if (cost >= 4 && cost <= 31) return cost;
-  warnings.push(`${values.label('bcrypt-cost')} goes from 4 to 31; 10 is used`);
+  warnings.push(`${values.label('bcrypt-cost')} must be from 4 to 31; 10 is used`);
   return 10;
 }
 

@@ -15,15 +15,16 @@ export function tlsOf(values: Values, listen: EtcdSettings['listen'], warnings: 
   checkTls(listen.peer, peer, '--peer-cert-file and --peer-key-file');
   for (const name of ['client-crl-file', 'client-cert-allowed-hostname'] as const) {
     if (client.requireCertificate || !values.has(name)) continue;
-    warnings.push(`${values.label(name)} is not used: clients need no certificate; --trusted-ca-file asks for one`);
+    warnings.push(
+      `${values.label(name)} is not used: clients do not need a certificate; set --trusted-ca-file to require one`,
+    );
   }
-  if (client.automatic && client.certFile !== undefined)
-    warnings.push('--auto-tls is not used: certificates are given');
+  if (client.automatic && client.certFile !== undefined) warnings.push('--auto-tls is not used: --cert-file is given');
   if (peer.automatic && peer.certFile !== undefined)
-    warnings.push('--peer-auto-tls is not used: certificates are given');
+    warnings.push('--peer-auto-tls is not used: --peer-cert-file is given');
   for (const url of client.certFile === undefined ? [] : clientSide) {
     if (!isSecure(url) && !listen.metrics.includes(url))
-      warnings.push(`${url.text} is in the clear; the certificate is not used there`);
+      warnings.push(`${url.text} does not use TLS; the certificate is not used for this URL`);
   }
   return { client, peer, limits: tlsLimitsOf(values, warnings) };
 }
@@ -85,7 +86,7 @@ function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
   const { ciphers, weak, unknown } = chooseCiphers(values.list('cipher-suites'));
   if (unknown !== undefined) {
     refuse(
-      `${values.label('cipher-suites')}: "${unknown}" is not known; names are Go’s, such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
+      `${values.label('cipher-suites')}: "${unknown}" is not a cipher suite of Go; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
   }
   for (const name of weak) warnings.push(`${values.label('cipher-suites')}: ${name} is insecure and omitted`);
@@ -93,7 +94,7 @@ function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
   const maxVersion = values.text('tls-max-version') === 'TLS1.2' ? 'TLSv1.2' : 'TLSv1.3';
   if (minVersion > maxVersion) refuse('--tls-min-version is above --tls-max-version; swap them');
   if (ciphers !== undefined && minVersion === 'TLSv1.3') {
-    refuse('--cipher-suites are those of TLS 1.2, which --tls-min-version=TLS1.3 excludes; leave one of them out');
+    refuse('--cipher-suites are those of TLS 1.2, which --tls-min-version=TLS1.3 excludes; omit one of them');
   }
   return { minVersion, maxVersion, ciphers, selfSignedYears: values.number('self-signed-cert-validity') };
 }

@@ -32,7 +32,7 @@ export function checkKind(path: string, live = false): void {
   if (head.readUInt32LE(BOLT_MAGIC_AT) === BOLT_MAGIC) {
     throw new CodedError(
       'unsupported',
-      `${path} is a snapshot of etcd itself, whose files are not read: restore it with etcdctl, start etcd on it, and run hyperedge snapshot restore --from-etcd --endpoints …`,
+      `${path} is a snapshot of etcd, whose file format is not supported: restore it with etcdctl, start etcd with it, and run hyperedge snapshot restore --from-etcd --endpoints …`,
     );
   }
   if (head.toString('latin1', 0, SQLITE_MAGIC.length) !== SQLITE_MAGIC) {
@@ -42,7 +42,7 @@ export function checkKind(path: string, live = false): void {
   if (!live && (head[JOURNAL_AT] === WRITE_AHEAD || head.readUInt32BE(APPLICATION_AT) === OWN_FILE)) {
     throw new CodedError(
       'unsupported',
-      `${path} is a copy of a store's own file, not a snapshot; it can only be restored, with --skip-hash-check`,
+      `${path} is a copy of a store's data file, not a snapshot; it can only be restored, with --skip-hash-check`,
     );
   }
 }

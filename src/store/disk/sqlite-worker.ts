@@ -108,7 +108,8 @@ function absorbPart({ stretches, upTo }: JournalPart): Promise<{ readonly full: 
   const from = journal;
   if (from === undefined) throw new CodedError('closed', 'the log is closed');
   const records = stretches.flatMap((stretch) => from.read(stretch));
-  if (records.at(-1)?.sequence !== upTo) throw new CodedError('corrupt', `${from.path} does not hold what was written`);
+  if (records.at(-1)?.sequence !== upTo)
+    throw new CodedError('corrupt', `${from.path} does not contain the bytes that were written`);
   return absorb(records);
 }
 
@@ -209,7 +210,7 @@ function receive(id: string): number {
 }
 
 function taking(id: string): StoreFile {
-  if (incoming?.incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being taken in`);
+  if (incoming?.incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being received`);
   return incoming;
 }
 
@@ -217,7 +218,7 @@ function install({ id, head, hardState, sequence }: Extract<WorkerRequest, { kin
   const next = taking(id);
   const identity = opened().state().identity;
   if (identity === undefined || journal === undefined)
-    throw new CodedError('unsupported', 'a store without an identity takes no snapshot');
+    throw new CodedError('unsupported', 'a store without an identity cannot receive a snapshot');
   const { shape } = journal;
   next.finishIncoming({ clusterId: head.clusterId, memberId: identity.memberId }, head, hardState, {
     id: shape.id,

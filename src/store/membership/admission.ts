@@ -78,7 +78,7 @@ export async function requestAdmission(
         );
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
         if (own?.name === '') return { ...table, own };
-        reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
+        reasons.push(`${urls.join()}: the member list does not contain this member, or contains it with its former ID`);
       } catch (error) {
         reasons.push(`${urls.join()}: ${messageOf(error)}`);
       }

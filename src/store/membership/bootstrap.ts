@@ -96,9 +96,7 @@ async function requireNoSavedPeers({ storage, name, formerCluster }: BootstrapDe
 async function forced(state: LogState, done: () => Promise<void>, { storage, log }: BootstrapDeps): Promise<LogState> {
   const alone = await recoverAlone(state, storage);
   if (alone !== state) {
-    log.warn(
-      'this member is a cluster of its own now; the other members have to be added again, with empty data directories',
-    );
+    log.warn('this member is now a single-member cluster; add the other members again, with empty data directories');
   }
   await done();
   return alone;
@@ -120,7 +118,7 @@ async function adopted(state: LogState, deps: BootstrapDeps): Promise<LogState> 
 /** Rejoins the cluster without data, under a new id. */
 async function replacing(others: ReadonlyArray<readonly string[]>, deps: BootstrapDeps) {
   const { dial } = deps;
-  if (dial === undefined) throw new CodedError('bad-config', 'a member that comes back to a cluster needs peer URLs');
+  if (dial === undefined) throw new CodedError('bad-config', 'a member that returns to a cluster needs peer URLs');
   if (deps.initial?.joins === true) return admitted(others, deps);
   const request = { name: deps.name, peerUrls: deps.peerUrls };
   const { clusterId, members, own } = await becomeReplacement(request, others, { ...deps, dial });
@@ -191,7 +189,7 @@ async function reportedMember(initial: InitialCluster, asking: PeerQueryDeps & P
         cluster: hex(clusterId),
         token,
         own: initial.token,
-        fix: 'give --initial-cluster-token that of the cluster',
+        fix: 'set --initial-cluster-token to the token of the cluster',
       });
       continue;
     }

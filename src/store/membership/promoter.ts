@@ -120,7 +120,10 @@ export class Promoter {
           peerUrls: peerUrls.join(),
         });
       } catch (error) {
-        this.#log.v(2, 'removing a silent member failed; retrying', { member: id, cause: messageOf(error) });
+        this.#log.v(2, 'removing a member that does not respond failed; retrying', {
+          member: id,
+          cause: messageOf(error),
+        });
       }
     }
   }

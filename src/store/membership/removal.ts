@@ -72,6 +72,6 @@ export class Removal {
 export function removedError(): CodedError {
   return new CodedError(
     'removed',
-    'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run: hyperedge members add',
+    'this member has been permanently removed from the cluster; to add this host again, empty its data directory and run "hyperedge members add" on another member',
   );
 }

@@ -71,7 +71,7 @@ export async function becomeReplacement(
         const own = table.members.find(({ peerUrls }) => peerUrls.some((url) => request.peerUrls.includes(url)));
         // Never rejoin under the previous ID.
         if (own?.name === '') return { ...table, own };
-        reasons.push(`${urls.join()}: this member is not among the others, or still under its old id`);
+        reasons.push(`${urls.join()}: the member list does not contain this member, or contains it with its former ID`);
       } catch (error) {
         reasons.push(`${urls.join()}: ${messageOf(error)}`);
       }
@@ -135,5 +135,5 @@ function requireQuorumWithout(engine: Engine, id: string): void {
   if (!voters.includes(id)) return;
   const active = voters.filter((each) => each !== id && (each === replica.id || progress.get(each)?.active)).length;
   if (active < Math.floor(voters.length / 2) + 1)
-    throw new CodedError('unhealthy-cluster', `of ${voters.length} voters only ${active} answer`);
+    throw new CodedError('unhealthy-cluster', `of ${voters.length} voters, only ${active} respond`);
 }

@@ -302,7 +302,7 @@ class Server implements StoreServer {
     this.#parts.levels.consider();
     const { alarms } = cluster;
     if (alarms.some((each) => each.member === replica.id && each.alarm === ALARM_CORRUPT))
-      this.#deps.onFatal(new CodedError('dissents', 'the store of this member differs from that of the majority'));
+      this.#deps.onFatal(new CodedError('dissents', 'the data of this member differs from the data of the majority'));
     this.#parts.snapshots.changed();
     try {
       requireLevel(cluster.level, this.#settings.logLevel);

@@ -169,9 +169,9 @@ function requireActive({ cluster, replica }: Engine, voters: number, without?: s
 const PEER_URL = /^(?:https?:\/\/(?:\[[^[\]/?#\s]+\]|[^[\]:/?#\s]*):\d*|unixs?:\/\/[^\s]+)$/;
 
 function checkUrls(engine: Engine, urls: readonly string[], except: string | undefined): void {
-  if (urls.length === 0) throw new CodedError('bad-peer-urls', 'no peer URLs are given');
+  if (urls.length === 0) throw new CodedError('bad-peer-urls', 'the request has no peer URLs');
   for (const url of urls) {
-    if (!PEER_URL.test(url)) throw new CodedError('bad-peer-urls', `${url} is no peer URL`);
+    if (!PEER_URL.test(url)) throw new CodedError('bad-peer-urls', `${url} is not a peer URL`);
   }
   for (const member of engine.cluster.members) {
     if (member.id === except) continue;

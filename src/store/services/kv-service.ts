@@ -74,7 +74,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
       checkDelete(request);
       const decision = await single({ kind: 'delete', delete: request }, call);
       const [result] = decision.answer.answers;
-      if (result?.kind !== 'delete') throw new Error('a delete was answered as something else');
+      if (result?.kind !== 'delete') throw new Error('the response to a delete is not a delete response');
       return encoder.deleted(result.deleted, result.previous, decision.revision);
     }),
     '/etcdserverpb.KV/Txn': (message, call) =>

@@ -107,7 +107,7 @@ export class LeaseQuorum {
     const agreed = new Map<NodeId, boolean>([[replica.id, true]]);
     return new Promise((resolve, reject) => {
       const timer = clock.setTimer(replica.electionMs, () =>
-        reject(new CodedError('leader-failed', 'no quorum answers about leases')),
+        reject(new CodedError('leader-failed', 'no quorum responds to lease requests')),
       );
       const count = (): void => {
         const { voters, outgoing } = replica.conf;

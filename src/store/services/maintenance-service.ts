@@ -151,7 +151,7 @@ export class MaintenanceService {
   async #moveLeader(message: Uint8Array): Promise<Uint8Array> {
     const engine = this.#engine;
     const target = BigInt.asUintN(64, firstNumbers(message)[0]);
-    if (!engine.replica.leads) throw new CodedError('is-not-leader', 'this member does not lead');
+    if (!engine.replica.leads) throw new CodedError('is-not-leader', 'this member is not the leader');
     const to = hex(target);
     if (to !== engine.replica.id) {
       engine.replica.transferLeadership(to);
@@ -166,15 +166,15 @@ export class MaintenanceService {
       const before = engine.replica.leader;
       await engine.leadership.change(engine.replica.electionMs);
       if (engine.replica.leader === before) left -= 1;
-      if (left === 0) throw new CodedError('leader-failed', `${by} does not lead in time`);
+      if (left === 0) throw new CodedError('leader-failed', `${by} did not become leader in time`);
     }
   }
 
   /** There is only one storage format, so no downgrade is required or possible. */
   #downgrade(message: Uint8Array): Uint8Array {
     const [action] = firstNumbers(message);
-    if (action === 0n) throw new CodedError('no-downgrade', 'this store has no older version to go back to');
-    throw new CodedError('no-downgrade-job', 'no downgrade is under way');
+    if (action === 0n) throw new CodedError('no-downgrade', 'downgrades are not supported');
+    throw new CodedError('no-downgrade-job', 'no downgrade is in progress');
   }
 
   /** `Snapshot`: the database file in pieces, followed by its SHA-256, as etcd sends it. */

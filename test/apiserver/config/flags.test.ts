@@ -35,8 +35,7 @@ test('every flag of kube-apiserver is supported, accepted with a warning, or rej
     const value = other(flag);
     if (flag.use === 'refused') assert.throws(() => given(name, value).warnings(), new RegExp(`--${name}=`));
     else {
-      const warnings =
-        flag.use === 'used' || value === flag.initial ? [] : [`--${name} has no meaning here: ${flag.help}`];
+      const warnings = flag.use === 'used' || value === flag.initial ? [] : [`--${name} has no effect: ${flag.help}`];
       assert.deepEqual(given(name, value).warnings(), warnings);
     }
     // The default value causes no warning.

@@ -67,7 +67,7 @@ test('a gossip agent rejects invalid input with the field and a fix, without aff
     ['{"id":2,"method":"reboot"}', /"id":2.*unknown-method.*members, subscribe/],
     ['{"id":3,"method":"publish","params":{"memberId":"x"}}', /appliedIndex: give a number/],
     ['{"id":4,"method":"publish","params":{"memberId":"x","appliedIndex":1,"fsyncMs":1}}', /memberId: give 16/],
-    ['{"id":5,"method":"publish","params":{"__proto__":1}}', /__proto__: unknown; known here are memberId/],
+    ['{"id":5,"method":"publish","params":{"__proto__":1}}', /__proto__: unknown field; known fields are memberId/],
     ['{"id":6,"method":"join","params":{"peers":[]}}', /peers: give a list/],
     ['{"id":7,"method":"join","params":{"peers":[7]}}', /peers: give addresses/],
     ['{"id":8,"method":"keys","params":{"action":"steal"}}', /action: give one of list, install, use, remove/],

@@ -234,8 +234,8 @@ describe('kube-apiserver by its own flags', () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     await answers(`https://localhost:${port}/healthz`, await readFile(join(certDir, 'apiserver.crt'), 'utf8'), api);
-    assert.match(api.output(), /--feature-gates has no meaning here/);
-    assert.match(api.output(), /--watch-cache has no meaning here/);
+    assert.match(api.output(), /--feature-gates has no effect/);
+    assert.match(api.output(), /--watch-cache has no effect/);
     assert.match(
       api.output(),
       /tokens\.csv: private material that every user can read; run chmod 0600 \/.*tokens\.csv/,

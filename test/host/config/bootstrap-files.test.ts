@@ -40,7 +40,7 @@ test('rejects an invalid drop-in with its file, line and field', async () => {
   await write('bootstrap.yaml.d/30-wrong.yaml', 'labels: {}\nport: {}\n');
   await assert.rejects(readBootstrap(file), {
     code: 'bad-config',
-    message: /30-wrong\.yaml:4: port: unknown field; known here are apiVersion, kind, roles/,
+    message: /30-wrong\.yaml:4: port: unknown field; known fields are apiVersion, kind, roles/,
   });
   await rm(`${file}.d/30-wrong.yaml`);
 });

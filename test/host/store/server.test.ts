@@ -162,7 +162,7 @@ test('starts with environment variables only, as in a systemd unit, also as hype
     ETCD_WAL_DIR: join(directory, 'wal'),
   };
   const etcd = await start(['etcd'], env, 'hyperedge');
-  assert.match(etcd.stderr(), / W etcd ETCD_WAL_DIR has no meaning here: /);
+  assert.match(etcd.stderr(), / W etcd ETCD_WAL_DIR has no effect: /);
   await works('--endpoints', url);
   assert.ok((await stat(join(directory, 'one.etcd/revisions.db'))).isFile());
   await stop(etcd);
@@ -468,7 +468,7 @@ test('ignores the initial cluster if the data directory exists, and writes a log
   );
   await stop(quiet);
   assert.equal(quiet.stderr(), '');
-  assert.match(withoutLag(await readFile(file, 'utf8')), /^\S+ W etcd --wal-dir has no meaning here: [^\n]+\n$/);
+  assert.match(withoutLag(await readFile(file, 'utf8')), /^\S+ W etcd --wal-dir has no effect: [^\n]+\n$/);
 });
 
 test('three members with etcd’s flags and peer TLS reject foreign clients', async () => {

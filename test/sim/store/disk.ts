@@ -307,7 +307,7 @@ export class SimulatedLog implements StoreLog {
     const mine = copied(rows);
     return this.#write(() => {
       const { incoming } = this.#disk;
-      if (incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being taken in`);
+      if (incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being received`);
       for (const row of mine) incoming.image.append(row);
     });
   }
@@ -316,7 +316,7 @@ export class SimulatedLog implements StoreLog {
     const disk = this.#disk;
     return this.#write(() => {
       const { incoming, image } = disk;
-      if (incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being taken in`);
+      if (incoming?.id !== id) throw new CodedError('not-receiving', `no snapshot ${id} is being received`);
       if (image.identity === undefined) throw new CodedError('unsupported', 'a store without an identity');
       if (head.position.index < image.applied) throw new CodedError('io', 'a snapshot takes back what was applied');
       incoming.image.install({ clusterId: head.clusterId, memberId: image.identity.memberId }, head, hardState);

@@ -217,7 +217,7 @@ test('reads flags from environment variables, warns of unknown variables, and re
   assert.deepEqual(warnings, ['unknown variable ETCD_FROB ignored']);
   assert.deepEqual(await verdict(['--name=flag'], { ETCD_NAME: 'variable' }), {
     code: 1,
-    text: 'ETCD_NAME and --name are both given; unset the variable or leave the flag out',
+    text: 'ETCD_NAME and --name are both given; unset the variable or omit the flag',
   });
 });
 
@@ -281,9 +281,9 @@ cipher-suites: [
   assert.deepEqual(settings.tls.peer.allowedCommonNames, ['a', 'b']);
   assert.deepEqual(settings.log, { least: 'info', verbosity: 4, outputs: ['stdout'] });
   assert.deepEqual(warnings, [
-    'etcd.yaml: enable-v2 has no meaning here: the v2 API is not served',
-    'http://localhost:2379 is in the clear; the certificate is not used there',
-    'http://10.0.0.1:2379 is in the clear; the certificate is not used there',
+    'etcd.yaml: enable-v2 has no effect: the v2 API is not served',
+    'http://localhost:2379 does not use TLS; the certificate is not used for this URL',
+    'http://10.0.0.1:2379 does not use TLS; the certificate is not used for this URL',
   ]);
 });
 
@@ -298,7 +298,7 @@ test('reports errors in an etcd configuration file with line and field', () => {
   refused('peer-transport-security: {client-cert-auth: perhaps}\n', /client-cert-auth: "perhaps" is not accepted/);
   refused('listen-client-urls: [ {a: 1} ]\n', /etcd\.yaml:1: listen-client-urls: must be a value or a list/);
   refused('discovery: http://x\n', /etcd\.yaml: discovery=http:\/\/x: discovery is not offered/);
-  refused('election-timeout: 200\n', /etcd\.yaml: election-timeout is 200 ms; it has to be at least five times/);
+  refused('election-timeout: 200\n', /etcd\.yaml: election-timeout is 200 ms; it must be at least five times/);
 });
 
 test('accepts etcd flags that have no effect with a warning, and rejects unsupported ones', async () => {
@@ -311,7 +311,7 @@ test('accepts etcd flags that have no effect with a warning, and rejects unsuppo
     '--proxy=off',
   ]);
   assert.deepEqual(
-    warnings.map((line) => line.replace(/ has no meaning here: .+$/, '')),
+    warnings.map((line) => line.replace(/ has no effect: .+$/, '')),
     ['--wal-dir', '--max-wals', '--pre-vote', '--v'],
   );
   for (const flag of ['--discovery=http://x', '--discovery-srv=x', '--proxy=on', '--proxy=readonly']) {
@@ -382,7 +382,7 @@ test('accepts the feature gates of etcd 3.6, warns of those without effect, and 
   const { settings, warnings } = await parse(['--feature-gates=StopGRPCServiceOnDefrag=true, InitialCorruptCheck=F']);
   assert.equal(settings.corruption.checkAtStart, false);
   assert.deepEqual(warnings, [
-    '--feature-gates: StopGRPCServiceOnDefrag has no meaning here: defragmentation does not block requests',
+    '--feature-gates: StopGRPCServiceOnDefrag has no effect: defragmentation does not block requests',
   ]);
   const refused = async (argv: readonly string[], message: RegExp): Promise<void> => {
     const { code, text } = await verdict(argv);
@@ -395,7 +395,7 @@ test('accepts the feature gates of etcd 3.6, warns of those without effect, and 
     await refused([`--feature-gates=${text}`], /write InitialCorruptCheck=true or InitialCorruptCheck=false/);
   await refused(
     ['--feature-gates=InitialCorruptCheck=true', '--experimental-initial-corrupt-check=true'],
-    /InitialCorruptCheck and --experimental-initial-corrupt-check are both given; leave the flag out/,
+    /InitialCorruptCheck and --experimental-initial-corrupt-check are both given; omit the flag/,
   );
   for (const most of [0, 17])
     await refused([`--max-learners=${most}`], /--max-learners is \d+; a cluster may have 1 to 16/);
@@ -420,11 +420,11 @@ test('rejects etcd flags with inconsistent TLS settings', async () => {
   await refused(['--cert-file=a'], /^--cert-file is given without --key-file; give both or neither$/);
   await refused(
     [...url('http://127.0.0.1:1'), '--listen-peer-urls=http://127.0.0.1:1'],
-    /are one address; give each a port of its own$/,
+    /are the same address; give each of them a different port$/,
   );
   await refused(['--peer-cert-allowed-cn=a', '--peer-cert-allowed-hostname=b'], /exclude each other/);
   await refused(['--tls-min-version=TLS1.3', '--tls-max-version=TLS1.2'], /is above/);
-  await refused(['--tls-min-version=TLS1.3', '--cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA'], /leave one of them out/);
+  await refused(['--tls-min-version=TLS1.3', '--cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA'], /omit one of them/);
   await refused(
     ['--auto-compaction-mode=revision', '--auto-compaction-retention=5m'],
     /"5m" is not a number of revisions/,
@@ -444,7 +444,7 @@ test('rejects etcd flags with inconsistent TLS settings', async () => {
       '--auto-tls is not used',
       'http',
       '--cipher-suites',
-      '--bcrypt-cost goes from 4 to 31; 10 is used',
+      '--bcrypt-cost must be from 4 to 31; 10 is used',
     ],
   );
 });

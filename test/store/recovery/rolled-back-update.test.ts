@@ -162,7 +162,7 @@ it('after a rollback, a single member with a raised store level restores the sna
   assert.ok((await level(one)) <= NEWEST_LEVEL);
   assert.match(
     await readFile(join(one.directory, 'WENT-BACK'), 'utf8'),
-    /the store was of a newer release after the rollback of an update and was restored from .*store-0\.1\.0\.db/,
+    /the store had the format of a newer release after the rollback of an update and was restored from .*store-0\.1\.0\.db/,
   );
   // The newer data is moved aside, and the next start needs no snapshot.
   assert.ok((await readdir(one.directory)).some((name) => name.startsWith('revisions.db.damaged-')));

@@ -168,18 +168,18 @@ describe('JSON gateway', () => {
       return message;
     };
     assert.match(await refused('kv/range', '{bad'), /JSON/);
-    assert.equal(await refused('kv/range', '[]'), 'RangeRequest has to be an object');
+    assert.equal(await refused('kv/range', '[]'), 'RangeRequest must be an object');
     assert.equal(await refused('kv/range', '{"kye":""}'), 'unknown field "kye" in RangeRequest');
     assert.equal(
       await refused('kv/range', '{"__proto__":{"key":"YQ=="}}'),
       'unknown field "__proto__" in RangeRequest',
     );
     assert.equal(await refused('kv/range', '{"key":"%"}'), 'RangeRequest.key is not base64');
-    assert.equal(await refused('kv/range', '{"limit":1.5}'), 'RangeRequest.limit has to be a whole number');
+    assert.equal(await refused('kv/range', '{"limit":1.5}'), 'RangeRequest.limit must be a whole number');
     assert.equal(await refused('kv/range', '{"limit":"99999999999999999999"}'), 'RangeRequest.limit is out of range');
     assert.equal(await refused('kv/range', '{"limit":99999999999999999999}'), 'RangeRequest.limit is out of range');
-    assert.match(await refused('kv/range', `{"limit":${'9'.repeat(1 << 20)}}`), /has to be a whole number/);
-    assert.equal(await refused('kv/range', '{"key":12345678901234567890}'), 'RangeRequest.key has to be a string');
+    assert.match(await refused('kv/range', `{"limit":${'9'.repeat(1 << 20)}}`), /must be a whole number/);
+    assert.equal(await refused('kv/range', '{"key":12345678901234567890}'), 'RangeRequest.key must be a string');
     assert.equal(await refused('kv/range', '{"sort_order":"UP"}'), 'RangeRequest.sort_order: unknown value "UP"');
     const deep = `${'{"success":[{"request_txn":'.repeat(200)}{}${'}]}'.repeat(200)}`;
     assert.match(await refused('kv/txn', deep), /nested too deeply/);

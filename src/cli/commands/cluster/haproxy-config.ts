@@ -10,7 +10,7 @@ export const haproxyConfigCommand: Command = {
     bind: { type: 'string', value: 'ADDRESS:PORT', help: 'where HAProxy listens (default *:6443)' },
     routes: { type: 'boolean', help: 'of routes, ingresses and HTTP routes, instead of the API servers' },
     certificates: { type: 'string', value: 'DIRECTORY', help: 'with --routes: PEM files that HAProxy ends TLS with' },
-    ca: { type: 'string', value: 'FILE', help: 'with --routes: what re-encrypted connections are verified by' },
+    ca: { type: 'string', value: 'FILE', help: 'with --routes: CA file that verifies servers of re-encrypting routes' },
     masters: { type: 'string', value: 'LIST', help: 'API servers, separated by commas' },
     config: CONFIG_FLAG,
     root: ROOT_FLAG,

@@ -33,7 +33,7 @@ export const runDump = (context: VerbContext): Promise<number> =>
     const isDirectory = directory !== '' && directory !== '-';
     const format = flags.text('output');
     const printer = await objectPrinter(context);
-    if (printer === undefined) throw new ClientError('-o wide has no meaning here; use json or yaml');
+    if (printer === undefined) throw new ClientError('-o wide is not supported by cluster-info dump; use json or yaml');
     const begun = new Set<string>();
     const write: Write = async (parts, content) => {
       if (!isDirectory) return io.out(content);

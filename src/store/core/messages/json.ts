@@ -13,7 +13,7 @@ const MAX_DEPTH = 64;
 export function messageFromJson(name: string, json: unknown, depth = 0): Buffer {
   if (depth > MAX_DEPTH) throw new WireError(`${name} is nested too deeply`);
   if (json === null || json === undefined) return Buffer.alloc(0);
-  if (typeof json !== 'object' || Array.isArray(json)) throw new WireError(`${name} has to be an object`);
+  if (typeof json !== 'object' || Array.isArray(json)) throw new WireError(`${name} must be an object`);
   const fields = fieldsOf(name);
   const out = new Writer(256);
   for (const [key, value] of Object.entries(json)) {
@@ -23,7 +23,7 @@ export function messageFromJson(name: string, json: unknown, depth = 0): Buffer 
     if (value === null) continue;
     const where = `${name}.${field}`;
     if (!type.endsWith('[]')) writeValue(out, number, type, value, where, depth);
-    else if (!Array.isArray(value)) throw new WireError(`${where} has to be a list`);
+    else if (!Array.isArray(value)) throw new WireError(`${where} must be a list`);
     else for (const one of value) writeValue(out, number, type.slice(0, -2), one, where, depth);
   }
   return out.finish();
@@ -32,7 +32,7 @@ export function messageFromJson(name: string, json: unknown, depth = 0): Buffer 
 /** Also writes zeros, because a field of a union must be present. */
 function writeValue(out: Writer, number: number, type: string, value: unknown, where: string, depth: number): void {
   if (type === 'bytes' || type === 'string') {
-    if (typeof value !== 'string') throw new WireError(`${where} has to be a string`);
+    if (typeof value !== 'string') throw new WireError(`${where} must be a string`);
     const bytes = type === 'bytes' ? base64(value, where) : Buffer.from(value);
     // An empty range end must be omitted: if present, it would select all keys from the key on.
     if (bytes.length > 0 || where === 'Compare.value') out.message(number, bytes);
@@ -47,7 +47,7 @@ function writeValue(out: Writer, number: number, type: string, value: unknown, w
 
 function numberOf(type: string, value: unknown, where: string): bigint {
   if (type === 'bool') {
-    if (typeof value !== 'boolean') throw new WireError(`${where} has to be true or false`);
+    if (typeof value !== 'boolean') throw new WireError(`${where} must be true or false`);
     return value ? 1n : 0n;
   }
   const names = ENUMS[type];
@@ -58,7 +58,7 @@ function numberOf(type: string, value: unknown, where: string): bigint {
   }
   const whole = typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value));
   if (!whole && !(typeof value === 'string' && /^-?\d{1,20}$/.test(value))) {
-    throw new WireError(`${where} has to be a whole number`);
+    throw new WireError(`${where} must be a whole number`);
   }
   const parsed = BigInt(value as string | number | bigint);
   const fits = type === 'uint64' ? BigInt.asUintN(64, parsed) : BigInt.asIntN(64, parsed);

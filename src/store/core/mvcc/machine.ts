@@ -217,7 +217,7 @@ export class Machine {
    * pending.
    */
   accept(revision: number, events: readonly StoredEvent[]): DecidedRevision {
-    assert(revision > this.#head, 'a revision is taken over once, behind all others');
+    assert(revision > this.#head, 'a revision is added once, after all earlier ones');
     const changes: Change[] = events.map((event, sub) => {
       const previous = this.#index.at(event.key, this.#head);
       const isPut = event.type !== EventType.delete;

@@ -9,12 +9,13 @@ const MAX_TERM_LEAP = 2 ** 32;
 
 /** Throws `BadMessage` for a message that no correct member sends. The caller has verified the sender and the shape. */
 export function checkMessage(message: Message, self: string, term: number): void {
-  if (message.to !== self) throw bad(message, `it is addressed to ${message.to}`);
-  if (message.from === self || message.from === '') throw bad(message, 'its sender is invalid');
+  if (message.to !== self) throw bad(message, `the message is addressed to ${message.to}`);
+  if (message.from === self || message.from === '') throw bad(message, 'the sender ID is invalid');
   if ('term' in message) {
     number(message, 'term', message.term);
-    if (message.term === 0) throw bad(message, 'term 0 has no messages');
-    if (message.term - term > MAX_TERM_LEAP) throw bad(message, `term ${message.term} is implausibly far ahead`);
+    if (message.term === 0) throw bad(message, 'the term is 0');
+    if (message.term - term > MAX_TERM_LEAP)
+      throw bad(message, `term ${message.term} is too far ahead of the current term`);
   }
   switch (message.type) {
     case 'preVote':
@@ -72,9 +73,9 @@ function checkEntries(
   let before = prevTerm;
   for (const [i, entry] of entries.entries()) {
     number(message, 'index of an entry', entry.index);
-    if (entry.index !== prevIndex + 1 + i) throw bad(message, 'its entries are not consecutive');
+    if (entry.index !== prevIndex + 1 + i) throw bad(message, 'the entries are not consecutive');
     if (!(entry.term >= before && entry.term <= term && entry.term > 0) || !Number.isSafeInteger(entry.term))
-      throw bad(message, 'the terms of its entries are not in order');
+      throw bad(message, 'the terms of the entries decrease');
     before = entry.term;
   }
 }

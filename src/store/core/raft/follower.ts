@@ -6,7 +6,7 @@ import type { MessageOf } from './types.ts';
 /** Records a message from the leader of this term. Throws `Diverged` if this member has another leader in this term. */
 export function onLeaderMessage(node: RaftNode, leader: string): void {
   if (node.role === 'leader' || (node.leader !== undefined && node.leader !== leader))
-    throw new RaftError('Diverged', `${leader} and ${node.leader} both claim to lead in term ${node.term}`);
+    throw new RaftError('Diverged', `${leader} and ${node.leader} are both leader in term ${node.term}`);
   if (node.role !== 'follower' || node.leader === undefined) node.becomeFollower(node.term, leader);
   node.electionElapsed = 0;
   node.hints.onLeaderMessage(leader);
@@ -21,7 +21,7 @@ export function onAppend(node: RaftNode, message: MessageOf<'append'>): void {
   if (foreign !== undefined || (prevIndex === log.committed && log.term(prevIndex) !== prevTerm))
     throw new RaftError(
       'Diverged',
-      `entry ${foreign?.index ?? prevIndex} is committed here with another term than ${to} has`,
+      `entry ${foreign?.index ?? prevIndex} is committed on this member with another term than ${to} has`,
     );
   if (prevIndex < log.committed) {
     // The message is outdated. Committed entries are in the log of every later leader, so they match.
@@ -49,7 +49,7 @@ export function onHeartbeat(node: RaftNode, message: MessageOf<'heartbeat'>): vo
   if (message.commit > node.log.last)
     throw new RaftError(
       'LogLost',
-      `the leader knows of entries up to ${message.commit} that were acknowledged here; the log ends at ${node.log.last}`,
+      `the leader knows of entries up to ${message.commit} that this member acknowledged; the log ends at ${node.log.last}`,
     );
   node.log.committed = Math.max(node.log.committed, message.commit);
   node.promise({ type: 'heartbeatResp', to: message.from, round: message.round });

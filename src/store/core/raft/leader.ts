@@ -305,7 +305,7 @@ export function transfer(node: RaftNode, target: NodeId): void {
   const progress = node.progress.get(target);
   if (target === node.id) return;
   if (progress === undefined || !node.membership.isVoter(target))
-    throw new RaftError('BadTarget', `member ${target} does not vote`);
+    throw new RaftError('BadTarget', `member ${target} is not a voter`);
   if (node.transferTarget === target) return;
   node.transferTarget = target;
   // The transfer has one election timeout to complete.

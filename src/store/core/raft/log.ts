@@ -51,8 +51,8 @@ export class RaftLog {
       entries.every((entry, i) => entry.index === this.#memoryFrom + i),
       'stored entries are consecutive',
     );
-    assert(applied >= base.index, 'what was compacted has been applied');
-    assert(this.#memoryFrom <= applied + 1, 'entries that are not applied are given at start');
+    assert(applied >= base.index, 'compacted entries have been applied');
+    assert(this.#memoryFrom <= applied + 1, 'entries that are not applied are in memory at start');
     assert(this.committed <= this.last, 'a stored commit index lies inside the log');
     // Throws if the terms of entries that are only on disk are missing.
     if (base.index + 1 < this.#memoryFrom) this.#terms.at(base.index + 1);
@@ -127,8 +127,8 @@ export class RaftLog {
   append(entries: readonly Entry[]): void {
     const first = entries[0];
     if (first === undefined) return;
-    assert(first.index > this.committed, 'what is committed stays');
-    assert(first.index <= this.last + 1, 'the log has no holes');
+    assert(first.index > this.committed, 'committed entries are never replaced');
+    assert(first.index <= this.last + 1, 'the log is contiguous');
     if (first.index <= this.last) this.#truncate(first.index);
     for (const entry of entries) {
       this.#terms.extend(entry.index, entry.term);
@@ -146,7 +146,7 @@ export class RaftLog {
 
   /** Replaces the log with a snapshot. */
   restore(snapshot: SnapshotMeta): void {
-    assert(snapshot.index > this.committed, 'a snapshot does not take back what is committed');
+    assert(snapshot.index > this.committed, 'a snapshot is not older than the commit index');
     this.#base = { index: snapshot.index, term: snapshot.term };
     this.#entries = [];
     this.#bytes = 0;
@@ -163,7 +163,7 @@ export class RaftLog {
   /** Discards the log up to `index`, which has been applied. */
   compact(index: number): void {
     if (index <= this.#base.index) return;
-    assert(index <= this.applied && index <= this.stable, 'only what is applied and on disk is compacted');
+    assert(index <= this.applied && index <= this.stable, 'only entries that are applied and on disk are compacted');
     this.#base = { index, term: this.#terms.at(index) };
     this.#terms.compact(index);
     if (index >= this.#memoryFrom) this.#forget(index);

@@ -66,7 +66,7 @@ export class Membership {
     const next = change.steps.length === 0 ? this.#left() : this.#stepped(change.steps);
     const voters = next.voters.length;
     if (voters === 0 || voters > MAX_VOTERS)
-      throw refused(`a cluster has 1 to ${MAX_VOTERS} voters, this would leave ${voters}`);
+      throw refused(`a cluster has 1 to ${MAX_VOTERS} voters; the change would result in ${voters}`);
     if (next.learners.length + next.learnersNext.length > MAX_LEARNERS)
       throw refused(`a cluster has at most ${MAX_LEARNERS} learners`);
     return new Membership(next);

@@ -67,7 +67,7 @@ export class RaftNode {
 
   constructor(config: RaftConfig, stored: StoredState) {
     assert(config.heartbeatTicks >= 1 && config.electionTicks > config.heartbeatTicks, 'elections wait for heartbeats');
-    assert(config.maxInflightMessages >= 1 && config.maxAppendBytes >= 1, 'something can be sent');
+    assert(config.maxInflightMessages >= 1 && config.maxAppendBytes >= 1, 'there are messages to send');
     this.id = config.id;
     this.config = config;
     this.electionTicks = config.electionTicks;
@@ -109,7 +109,7 @@ export class RaftNode {
 
   /** Clears the state of the role that ends. */
   #leaveRole(term: number): void {
-    assert(term >= this.term && Number.isSafeInteger(term), 'terms only grow');
+    assert(term >= this.term && Number.isSafeInteger(term), 'the term never decreases');
     if (term !== this.term) {
       this.term = term;
       this.vote = undefined;

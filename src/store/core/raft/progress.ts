@@ -82,7 +82,7 @@ export class Progress {
   /** Records that an append with entries up to `last` was sent. */
   sent(last: number, bytes: number): void {
     if (this.state === 'replicate') {
-      assert(!this.#full, 'a paused member is sent nothing');
+      assert(!this.#full, 'no message is sent to a paused member');
       this.next = last + 1;
       this.#inflight.push({ last, bytes });
       this.#inflightBytes += bytes;

@@ -7,9 +7,9 @@ import type { ConfChange, Entry } from './types.ts';
 
 /** Implements `Raft.propose`. */
 export function propose(node: RaftNode, data: readonly Uint8Array[]): Proposed {
-  assert(data.length > 0, 'something is proposed');
+  assert(data.length > 0, 'a proposal has entries');
   if (node.role !== 'leader') {
-    if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader at the moment');
+    if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader');
     if (!node.config.forwardProposals) throw new RaftError('NotLeader', `the leader is ${node.leader}`);
     node.send({ type: 'propose', to: node.leader, data });
     return { kind: 'forwarded', to: node.leader };
@@ -49,7 +49,7 @@ export function proposeConfChange(
   node: RaftNode,
   change: ConfChange,
 ): { readonly index: number; readonly term: number } {
-  if (node.role !== 'leader') throw new RaftError('NotLeader', `the leader is ${node.leader ?? 'not known'}`);
+  if (node.role !== 'leader') throw new RaftError('NotLeader', `the leader is ${node.leader ?? 'unknown'}`);
   if (node.transferTarget !== undefined)
     throw new RaftError('Transferring', `leadership is being transferred to ${node.transferTarget}`);
   const { index, term } = leader.proposeConf(node, change);

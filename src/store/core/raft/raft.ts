@@ -90,7 +90,7 @@ class Machine implements Raft {
 
   readIndex(context: ReadContext): void {
     const node = this.#node;
-    if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader at the moment');
+    if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader');
     if (node.reads.size >= node.config.maxPendingReads)
       throw new RaftError('Overloaded', `${node.reads.size} reads wait for a quorum`);
     if (node.role === 'leader') leader.registerRead(node, context, undefined);
@@ -103,7 +103,7 @@ class Machine implements Raft {
   transferLeadership(to: NodeId): void {
     const node = this.#node;
     if (node.role === 'leader') leader.transfer(node, to);
-    else if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader at the moment');
+    else if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader');
     else node.send({ type: 'transfer', to: node.leader, target: to });
   }
 
@@ -195,7 +195,7 @@ class Machine implements Raft {
 
   advance(ready: Ready): void {
     const done = this.#outstanding.shift();
-    assert(done?.ready === ready, 'Readys are done in their order');
+    assert(done?.ready === ready, 'Ready values are acknowledged in order');
     const node = this.#node;
     node.log.written(ready.entries.at(-1), ready.snapshot);
     const applied = ready.committed.at(-1);

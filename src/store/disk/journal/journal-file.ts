@@ -40,7 +40,7 @@ const PIECE = Buffer.alloc(4096);
 const STEP_BYTES = 256 << 10;
 
 const FIX =
-  'restore a snapshot, or, without what is in the journal, the database: hyperedge snapshot restore --skip-hash-check revisions.db';
+  'restore a snapshot, or restore the database without the commits in the journal: hyperedge snapshot restore --skip-hash-check revisions.db';
 
 export class JournalFile {
   readonly path: string;

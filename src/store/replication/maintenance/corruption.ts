@@ -70,7 +70,8 @@ export class Corruption {
     const { compacted } = engine.machine;
     const hash = await storage.hash(settled);
     // Compaction may have removed rows while they were read.
-    if (engine.machine.compacted !== compacted) throw new CodedError('busy', 'compacted meanwhile');
+    if (engine.machine.compacted !== compacted)
+      throw new CodedError('busy', 'the revision was compacted during the check');
     return { revision: settled, compacted, hash };
   }
 
@@ -119,11 +120,11 @@ export class Corruption {
     while (!this.#stopped && clock.monotonicMs() < deadline) {
       const dissenters = await this.#dissenters().catch(() => undefined);
       if (dissenters?.includes(engine.replica.id) || dissenters?.includes(NO_MAJORITY))
-        throw new CodedError('dissents', 'the store of this member differs from those of the other members');
+        throw new CodedError('dissents', 'the data of this member differs from the data of the other members');
       if (dissenters !== undefined) return;
       await new Promise<void>((resolve) => clock.setTimer(500, resolve));
     }
-    log.warn('corruption check skipped; too few members answer');
+    log.warn('corruption check skipped; too few members respond');
   }
 
   /**

@@ -129,7 +129,7 @@ export class LogLevels {
     const behind = levels.filter(({ level }) => level < own).map(({ name }) => name);
     const names = behind.join();
     if (names !== '' && names !== this.#lastCause)
-      log.info('log level waits for members that are older or do not answer', {
+      log.info('log level not raised: members run an older version or do not respond', {
         members: names,
       });
     this.#lastCause = names;
@@ -142,6 +142,6 @@ export function requireLevel(level: number, own: number): void {
   if (level <= own) return;
   throw new CodedError(
     'too-old',
-    `the cluster's log is of level ${level}, and this build knows up to ${own}: all members had been updated; start the newer build again`,
+    `the cluster's log is of level ${level}, but this version supports levels up to ${own}: the level was raised after all members were updated; start the newer version again`,
   );
 }

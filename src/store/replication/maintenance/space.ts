@@ -67,7 +67,7 @@ export class DiskSpace {
       this.#deps.log.error('disk is full; rejecting writes until space is free');
       this.#deps.onFull();
       this.#awaitSpace();
-    } else this.#deps.log.info('disk has free space again; accepting writes');
+    } else this.#deps.log.info('disk has free space; accepting writes again');
   }
 
   /** Whether the reserve admits a write that would otherwise be rejected. */

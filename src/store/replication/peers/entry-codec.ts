@@ -181,8 +181,7 @@ export function toStored(entry: Entry): StoredEntry {
   const { data } = entry;
   const kind = data[0];
   if (kind === EntryKind.command) return { index, term, kind, revision: 0, lease: 0n, body: data.subarray(1) };
-  if (kind !== EntryKind.revision && kind !== EntryKind.revoke)
-    throw new WireError(`entries of kind ${kind} are not known`);
+  if (kind !== EntryKind.revision && kind !== EntryKind.revoke) throw new WireError(`unknown kind of entry ${kind}`);
   const reader = new Reader(data.subarray(1));
   const revision = reader.varint();
   let lease = 0n;
@@ -190,7 +189,7 @@ export function toStored(entry: Entry): StoredEntry {
     reader.field();
     lease = reader.big();
   }
-  if (revision <= 0) throw new WireError('a revision without a number');
+  if (revision <= 0) throw new WireError('a revision has no number');
   return { index, term, kind, revision, lease, body: data.subarray(1 + reader.position) };
 }
 
@@ -243,6 +242,6 @@ function decodeStep(body: Uint8Array): ConfChange['steps'][number] {
     else if (field === 2) id = reader.string();
     else reader.skip();
   }
-  if (op === undefined) throw new WireError('a change of the configuration that is not known');
+  if (op === undefined) throw new WireError('unknown change of the configuration');
   return { op, id };
 }

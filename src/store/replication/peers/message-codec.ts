@@ -179,7 +179,7 @@ function read(body: Uint8Array, from: string, to: string): Message {
     case 'heartbeatResp':
       return { ...way, type: 'heartbeatResp', term, round };
     case 'snapshot':
-      if (conf === undefined) throw new WireError('a snapshot without a configuration');
+      if (conf === undefined) throw new WireError('a snapshot has no configuration');
       return { ...way, type: 'snapshot', term, snapshot: { index: a, term: b, conf } };
     case 'timeoutNow':
       return { ...way, type: 'timeoutNow', term };

@@ -278,7 +278,7 @@ export class Peers {
     peer.reopen?.cancel();
     peer.stream?.cancel();
     peer.channel.close();
-    this.#forwarding.lost(id, 'it is not a member any more');
+    this.#forwarding.lost(id, 'the host is no longer a member');
   }
 
   #open(id: NodeId, peer: Peer): void {
@@ -313,7 +313,7 @@ export class Peers {
     this.#deps.log.warn('peer belongs to another cluster; ignoring it', {
       member: id,
       cause,
-      fix: 'compare initial-cluster and initial-cluster-token, and empty the data directory of the one that is wrong',
+      fix: 'compare initial-cluster and initial-cluster-token of both, and empty the data directory of the member with the wrong values',
     });
   }
 
@@ -321,7 +321,7 @@ export class Peers {
   #refusal({ clusterId, from, to }: Hello): string | undefined {
     const { id, clusterId: ours, handler } = this.#deps;
     if (clusterId !== ours)
-      return `${CLUSTER_MISMATCH}: this is ${ours.toString(16)}, the request is from ${clusterId.toString(16)}`;
+      return `${CLUSTER_MISMATCH}: this member has cluster ID ${ours.toString(16)}, the request has ${clusterId.toString(16)}`;
     if (handler.wasRemoved(from)) return REMOVED;
     if (to !== id) return `this is member ${id}, not ${to}`;
     return undefined;

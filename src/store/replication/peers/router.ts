@@ -280,7 +280,7 @@ export class Router {
     await engine.appliedWithin(index, Math.max(1, deadlineMs - clock.monotonicMs()));
     if (engine.replica.applied >= index || engine.stopped) return;
     failed();
-    throw new CodedError('timed-out', 'the response of the leader was not applied here in time');
+    throw new CodedError('timed-out', 'this member did not apply the response of the leader in time');
   }
 
   async #forward(

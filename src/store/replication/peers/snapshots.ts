@@ -124,7 +124,7 @@ export class Snapshots {
       progress();
       const rows = await storage.rows(after, head.revision);
       const message = replica.raft.snapshotMessage(to, { ...head.position, conf });
-      if (message === undefined) throw new CodedError('not-leader', 'leadership was lost meanwhile');
+      if (message === undefined) throw new CodedError('not-leader', 'leadership was lost during the transfer');
       if (rows.length > 0) {
         after = await this.#deliver(to, { ...nothing, after, rows });
         continue;
@@ -163,7 +163,7 @@ export class Snapshots {
       return after;
     }
     // Two concurrent senders would each restart the transfer of the other.
-    if (hello.from !== replica.leader) throw new CodedError('not-leader', `${hello.from} does not lead here`);
+    if (hello.from !== replica.leader) throw new CodedError('not-leader', `${hello.from} is not the leader`);
     let last = await storage.receive(id);
     if (last < after) return last;
     // A piece that is repeated because its response was lost is already stored.
@@ -193,7 +193,7 @@ export class Snapshots {
   take(index: number): { readonly id: string; readonly head: SnapshotHead } {
     const ready = this.#ready;
     if (ready?.head.position.index !== index)
-      throw new CodedError('not-receiving', `no snapshot of index ${index} is at hand`);
+      throw new CodedError('not-receiving', `no snapshot of index ${index} was received`);
     return ready;
   }
 }

@@ -187,17 +187,13 @@ function showServer(text: MetricsText, sources: MetricsSources): void {
   const labelled = (labels: Readonly<Record<string, string>>) => [{ labels, value: 1 }];
   text.gauge(
     'etcd_cluster_version',
-    'The version that the cluster runs as.',
+    'The version of the cluster, the minimum of its members.',
     labelled({ cluster_version: CLUSTER_VERSION }),
   );
-  text.gauge(
-    'etcd_server_version',
-    "The version of etcd's API that is served.",
-    labelled({ server_version: ETCD_VERSION }),
-  );
+  text.gauge('etcd_server_version', 'The etcd API version that is served.', labelled({ server_version: ETCD_VERSION }));
   text.gauge(
     'etcd_server_id',
-    'The id of the member.',
+    'The ID of the member.',
     labelled({ server_id: BigInt.asUintN(64, identity.memberId).toString(16) }),
   );
   text.gauge('etcd_server_has_leader', 'Whether a leader exists.', flag(replica.leader !== undefined));
@@ -214,56 +210,80 @@ function showServer(text: MetricsText, sources: MetricsSources): void {
   text.counter('etcd_server_proposals_failed_total', 'Proposals that failed.', metrics.proposalsFailed);
   text.histograms(
     'etcd_server_apply_duration_seconds',
-    'How long it takes to read or to decide what is asked, without waiting for the disk.',
+    'Duration of reading or deciding a request, without waiting for the disk.',
     metrics.applies(),
   );
   text.counter('etcd_server_slow_apply_total', 'Applies that took longer than expected.', metrics.slowApplies);
-  text.counter('etcd_server_slow_read_indexes_total', 'Read indexes that came late.', metrics.slowReadIndexes);
+  text.counter('etcd_server_slow_read_indexes_total', 'Read indexes that were slow.', metrics.slowReadIndexes);
   text.counter('etcd_server_read_indexes_failed_total', 'Read indexes that failed.', metrics.readIndexesFailed);
   text.counter('etcd_server_heartbeat_send_failures_total', 'Heartbeats sent late.', metrics.heartbeatSendFailures);
   text.counter('etcd_server_health_success', 'Health checks that succeeded.', metrics.healthSuccesses);
   text.counter('etcd_server_health_failures', 'Health checks that failed.', metrics.healthFailures);
-  text.counter('etcd_server_learner_promote_successes', 'Learners promoted here.', metrics.learnersPromoted);
-  text.gauge('etcd_debugging_auth_revision', 'The revision of auth.', sources.authRevision());
-  text.gauge('etcd_server_quota_backend_bytes', 'The quota of the database, 0 without one.', sources.quotaBytes);
+  text.counter(
+    'etcd_server_learner_promote_successes',
+    'Learners promoted while this member was leader.',
+    metrics.learnersPromoted,
+  );
+  text.gauge('etcd_debugging_auth_revision', 'The revision of the auth store.', sources.authRevision());
+  text.gauge('etcd_server_quota_backend_bytes', 'Quota of the database in bytes; 0: no quota.', sources.quotaBytes);
 }
 
 function showStore(text: MetricsText, { engine, watches, metrics, rpc }: MetricsSources, size: LogSize): void {
   const { machine } = engine;
-  text.histogram('etcd_disk_wal_fsync_duration_seconds', 'How long flushes of the log take.', metrics.walFsyncSeconds);
-  text.histogram('etcd_disk_backend_commit_duration_seconds', 'How long commits take.', metrics.backendCommitSeconds);
-  text.histogram('etcd_disk_backend_defrag_duration_seconds', 'How long defragmentation takes.', metrics.defragSeconds);
-  text.gauge('etcd_disk_defrag_inflight', 'Whether defragmentation is under way.', metrics.defragsUnderWay > 0 ? 1 : 0);
-  text.histogram('etcd_disk_backend_snapshot_duration_seconds', 'How long snapshots take.', metrics.snapshotSeconds);
+  text.histogram(
+    'etcd_disk_wal_fsync_duration_seconds',
+    'Duration of flushing the log to disk.',
+    metrics.walFsyncSeconds,
+  );
+  text.histogram(
+    'etcd_disk_backend_commit_duration_seconds',
+    'Duration of commits to the database.',
+    metrics.backendCommitSeconds,
+  );
+  text.histogram('etcd_disk_backend_defrag_duration_seconds', 'Duration of defragmentation.', metrics.defragSeconds);
+  text.gauge(
+    'etcd_disk_defrag_inflight',
+    '1 while defragmentation is in progress.',
+    metrics.defragsUnderWay > 0 ? 1 : 0,
+  );
+  text.histogram('etcd_disk_backend_snapshot_duration_seconds', 'Duration of snapshots.', metrics.snapshotSeconds);
   showCompaction(text, metrics);
-  text.histogram('etcd_mvcc_hash_duration_seconds', 'How long hashes of the store take.', metrics.hashSeconds);
+  text.histogram('etcd_mvcc_hash_duration_seconds', 'Duration of hashing the store.', metrics.hashSeconds);
   text.histogram(
     'etcd_mvcc_hash_rev_duration_seconds',
-    'How long hashes at a revision take.',
+    'Duration of hashing the store at a revision.',
     metrics.hashRevisionSeconds,
   );
-  text.gauge('etcd_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
-  text.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Bytes of the database that are in use.', size.inUseBytes);
-  text.gauge('etcd_debugging_mvcc_db_total_size_in_bytes', 'Bytes that the database takes on disk.', size.bytes);
+  text.gauge('etcd_mvcc_db_total_size_in_bytes', 'Size of the database on disk, in bytes.', size.bytes);
+  text.gauge('etcd_mvcc_db_total_size_in_use_in_bytes', 'Used bytes of the database.', size.inUseBytes);
+  text.gauge('etcd_debugging_mvcc_db_total_size_in_bytes', 'Size of the database on disk, in bytes.', size.bytes);
   for (const prefix of ['etcd_mvcc', 'etcd_debugging_mvcc']) {
     text.counter(`${prefix}_put_total`, 'Puts seen by this member.', metrics.puts);
     text.counter(`${prefix}_delete_total`, 'Deletes seen by this member.', metrics.deletes);
-    text.counter(`${prefix}_range_total`, 'Ranges asked of this member.', rpc.started('etcdserverpb.KV', 'Range'));
-    text.counter(`${prefix}_txn_total`, 'Transactions asked of this member.', rpc.started('etcdserverpb.KV', 'Txn'));
+    text.counter(
+      `${prefix}_range_total`,
+      'Range requests received by this member.',
+      rpc.started('etcdserverpb.KV', 'Range'),
+    );
+    text.counter(
+      `${prefix}_txn_total`,
+      'Transaction requests received by this member.',
+      rpc.started('etcdserverpb.KV', 'Txn'),
+    );
   }
-  text.gauge('etcd_debugging_mvcc_keys_total', 'Keys that exist.', machine.keyCount);
+  text.gauge('etcd_debugging_mvcc_keys_total', 'Number of keys.', machine.keyCount);
   text.gauge('etcd_debugging_mvcc_current_revision', 'The current revision.', machine.visible);
   text.gauge('etcd_debugging_mvcc_compact_revision', 'The revision of the last compaction.', machine.compacted);
   text.gauge('etcd_debugging_mvcc_total_put_size_in_bytes', 'Bytes of keys and values put.', metrics.putBytes);
   text.gauge('etcd_debugging_mvcc_watcher_total', 'Watchers.', watches.watchCount);
   text.gauge('etcd_debugging_mvcc_watch_stream_total', 'Watch streams.', watches.streamCount);
-  text.gauge('etcd_debugging_mvcc_slow_watcher_total', 'Watchers that are behind.', watches.slowCount);
+  text.gauge('etcd_debugging_mvcc_slow_watcher_total', 'Watchers that lag behind.', watches.slowCount);
   text.counter('etcd_debugging_mvcc_events_total', 'Events sent by this member.', watches.eventCount);
-  text.gauge('hyperedge_etcd_cached_value_bytes', 'Bytes of values kept in memory.', machine.cachedBytes);
+  text.gauge('hyperedge_etcd_cached_value_bytes', 'Bytes of values cached in memory.', machine.cachedBytes);
   const { level } = engine.cluster;
   text.gauge(
     'hyperedge_etcd_log_level',
-    'The newest kinds of entries that all members know and the log may hold.',
+    'Level of the formats that the log may contain, supported by all members.',
     level,
   );
   text.gauge('hyperedge_etcd_disk_full', '1 while writes are rejected because the disk is full.', engine.full ? 1 : 0);
@@ -273,23 +293,23 @@ function showCompaction(text: MetricsText, metrics: EtcdMetrics): void {
   const named = (name: string): string => `etcd_debugging_mvcc_${name}`;
   text.histogram(
     named('index_compaction_pause_duration_milliseconds'),
-    'How long steps of taking versions out of the index take.',
+    'Duration of a step that removes versions from the index.',
     metrics.indexPauseMs,
   );
   text.histogram(
     named('db_compaction_pause_duration_milliseconds'),
-    'How long writes take that remove rows.',
+    'Duration of a write that deletes rows.',
     metrics.compactionPauseMs,
   );
   text.histogram(
     named('db_compaction_total_duration_milliseconds'),
-    'How long it takes until all is gone that was compacted.',
+    'Duration from a compaction until all its rows are deleted.',
     metrics.compactionMs,
   );
   text.counter(named('db_compaction_keys_total'), 'Rows removed by compaction.', metrics.compactedRows);
   text.gauge(
     named('db_compaction_last'),
-    'When compaction was last through, in seconds since 1970; 0: not since the start.',
+    'Time of the last completed compaction, in seconds since 1970; 0: none since the start.',
     Math.floor(metrics.lastCompactionMs / 1000),
   );
 }
@@ -319,14 +339,14 @@ async function showProcess(text: MetricsText, facts: ProcessFacts | undefined): 
   text.gauge('os_fd_used', 'Open file descriptors.', open);
   const most = /^Max open files +(\d+)/m.exec(limits)?.[1];
   if (most !== undefined) {
-    text.gauge('process_max_fds', 'File descriptors that may be open.', Number(most));
-    text.gauge('os_fd_limit', 'File descriptors that may be open.', Number(most));
+    text.gauge('process_max_fds', 'Maximum number of open file descriptors.', Number(most));
+    text.gauge('os_fd_limit', 'Maximum number of open file descriptors.', Number(most));
   }
   const mostVirtual = /^Max address space +(\d+|unlimited)/m.exec(limits)?.[1];
   if (mostVirtual !== undefined)
     text.gauge(
       'process_virtual_memory_max_bytes',
-      'Virtual memory that there may be, in bytes.',
+      'Maximum virtual memory, in bytes.',
       // Like Prometheus' Go library, which reports "unlimited" as the largest number.
       mostVirtual === 'unlimited' ? 2 ** 64 : Number(mostVirtual),
     );

@@ -147,11 +147,11 @@ export class RpcMetrics {
         value,
       })),
     );
-    text.counter('grpc_server_handled_total', 'RPCs completed on the server, whatever the outcome.', handled);
+    text.counter('grpc_server_handled_total', 'RPCs completed on the server, successful or not.', handled);
     if (this.#deps.extensive)
       text.histograms(
         'grpc_server_handling_seconds',
-        'How long calls took on the server, until they were answered.',
+        'Duration of calls on the server, until the response.',
         this.#methods.flatMap(({ labels, handling }) => (handling === undefined ? [] : [[labels, handling] as const])),
       );
   }
