@@ -49,8 +49,9 @@ export class PodDirectories {
   csiDevice(step: 'staging' | 'publish', name: string): string {
     return join(this.plugins, 'kubernetes.io/csi/volumeDevices', step, fileName(name));
   }
-  iscsiStaging(iqn: string, lun: number): string {
-    return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}`));
+  /** Directory where an iSCSI disk is mounted for all pods. `key` is a file name derived from the portals. */
+  iscsiStaging(iqn: string, lun: number, key: string): string {
+    return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}-${key}`));
   }
   /** The kubelet's directory as drivers see it. */
   get driverRoot(): string {

@@ -54,6 +54,13 @@ export interface IscsiMount extends Common {
   readonly staging: string;
   /** Name in the Node's `volumesInUse`. Older releases recorded none. */
   readonly unique?: string;
+  /**
+   * Secret with the CHAP credentials as `namespace/name`; '' for a volume without authentication. Older releases
+   * recorded none.
+   */
+  readonly credentials?: string;
+  /** Whether a login for this volume has begun. Older releases recorded none. */
+  readonly login?: boolean;
 }
 
 export type MountRecord = CsiMount | LoopMount | PlainMount | IscsiMount;

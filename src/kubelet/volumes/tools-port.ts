@@ -29,6 +29,8 @@ export interface VolumeTools {
   limitDirectory(directory: string, bytes: number): Promise<boolean>;
   /** Logs in to a target and returns the device of its LUN. Source: open-iscsi iscsiadm(8). */
   iscsiLogin(target: IscsiTarget): Promise<string>;
+  /** Names of the targets with which the host has a session. Source: open-iscsi iscsiadm(8). */
+  iscsiSessions(): Promise<readonly string[]>;
   iscsiLogout(target: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void>;
   /** Creates a file system on an empty device, and mounts it. */
   formatAndMount(device: string, target: string, fsType: string, readOnly: boolean): Promise<void>;

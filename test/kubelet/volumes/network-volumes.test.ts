@@ -13,6 +13,7 @@ import { createVolumeTools } from '../../../src/kubelet/io/volume-tools/volume-t
 import type { PodDirectories } from '../../../src/kubelet/pods/directories.ts';
 import type { Mounter } from '../../../src/kubelet/port.ts';
 import { type IscsiMount, type LoopMount, MountRecords } from '../../../src/kubelet/volumes/records.ts';
+import type { VolumeRequest } from '../../../src/kubelet/volumes/request.ts';
 import type { VolumeTools } from '../../../src/kubelet/volumes/tools-port.ts';
 import { isDurable } from '../../../src/kubelet/volumes/types/index.ts';
 import { IscsiVolumes } from '../../../src/kubelet/volumes/types/iscsi.ts';
@@ -28,6 +29,7 @@ class Host {
   readonly mounted = new Map<string, string>();
   readonly sessions = new Set<string>();
   readonly loops = new Map<string, string>();
+  readonly secrets = new Map<string, Record<string, string>>();
   readonly records: MountRecords;
   readonly iscsi: IscsiVolumes;
   readonly local: LocalVolumes;
@@ -42,17 +44,19 @@ class Host {
       mountRecords: (uid: string) => join(root, 'pods', uid, 'mounts'),
       mountRecord: (uid: string, volume: string) => join(root, 'pods', uid, 'mounts', volume),
       volume: (uid: string, plugin: string, name: string) => join(root, 'pods', uid, plugin, name),
-      iscsiStaging: (iqn: string, lun: number) => join(root, 'iscsi', `${iqn}-lun-${lun}`),
+      iscsiStaging: (iqn: string, lun: number, key: string) => join(root, 'iscsi', `${iqn}-lun-${lun}-${key}`),
     } as unknown as PodDirectories;
     const tools = {
       read: real.read,
       removeFile: real.removeFile,
       removeEmptyDirectory: async () => {},
-      iscsiLogin: async ({ iqn, lun }) => {
+      iscsiLogin: async ({ iqn, lun, portals }) => {
         await turn();
         this.sessions.add(iqn);
-        return `/dev/${iqn}-${lun}`;
+        const [portal] = portals;
+        return portal === '192.0.2.1' || portal === '192.0.2.1:3260' ? `/dev/${iqn}-${lun}` : `/dev/${portal}-${lun}`;
       },
+      iscsiSessions: async () => [...this.sessions],
       iscsiLogout: async ({ iqn, portals }) => {
         await turn();
         this.log.push(`logout of ${portals.join(' ')}`);
@@ -96,14 +100,35 @@ class Host {
     this.records = new MountRecords(directories, createKubeletFiles(createMounter()).pods, tools, isDurable);
     const attachments = { report: async () => {}, waitInTree: () => this.attached(), forget: () => {} };
     const shared = { records: this.records, directories, files, foreign: files, mounts, tools };
-    const api = { context: { secretOf: async () => ({}) }, attachments, staging: { reportSoon: () => {} } };
+    const secretOf = async (reference: { namespace?: string; name?: string } | undefined) => {
+      const found = this.secrets.get(`${reference?.namespace}/${reference?.name}`);
+      if (found === undefined) throw new Error('secret not found');
+      return found;
+    };
+    const api = { context: { secretOf }, attachments, staging: { reportSoon: () => {} } };
     this.iscsi = new IscsiVolumes({ ...shared, ...api });
     this.local = new LocalVolumes({ ...shared, log: silentLog });
   }
 
-  async setUp(uid: string, name: string, more: Partial<ISCSIVolumeSource> = {}): Promise<void> {
+  async setUp(
+    uid: string,
+    name: string,
+    more: Partial<ISCSIVolumeSource> = {},
+    namespace = 'default',
+    persistent = false,
+  ): Promise<void> {
     const iscsi = { iqn: IQN, lun: name.charCodeAt(0), targetPortal: '192.0.2.1', ...more };
-    await this.iscsi.setUp({ pod: { metadata: { uid } }, volume: { name, iscsi } });
+    const volume = persistent ? { name } : { name, iscsi };
+    await this.iscsi.setUp({
+      pod: { metadata: { uid, namespace } },
+      volume,
+      ...(persistent ? { persistent: { metadata: { name: `pv-${name}` }, spec: { iscsi } } } : {}),
+    } as VolumeRequest);
+  }
+  /** Device behind the path that the pod's containers get. */
+  async deviceOf(uid: string): Promise<string | undefined> {
+    const record = (await this.records.all()).find((each) => each.uid === uid);
+    return record === undefined ? undefined : this.mounted.get(record.path);
   }
   async tearDown(uid: string): Promise<void> {
     for (const record of await this.records.all()) {
@@ -183,6 +208,66 @@ describe('iSCSI sessions', () => {
     assert.ok(restarted.sessions.has(IQN));
     await restarted.tearDown('two');
     assert.deepEqual([...restarted.sessions], []);
+  });
+
+  it('iSCSI sessions of another target with the same name do not give access to a mounted disk', async () => {
+    await host.setUp('victim', 'a');
+    for (const [uid, more] of [
+      ['thief', { targetPortal: '198.51.100.9' }],
+      ['second', { targetPortal: '198.51.100.9', portals: ['192.0.2.1'] }],
+    ] as [string, Partial<ISCSIVolumeSource>][]) {
+      await host.setUp(uid, 'a', more, 'other');
+      assert.equal(await host.deviceOf(uid), '/dev/198.51.100.9-97', uid);
+    }
+    await host.tearDown('thief');
+    assert.equal(await host.deviceOf('victim'), `/dev/${IQN}-97`);
+  });
+
+  it('iSCSI sessions with CHAP credentials are not shared with a pod that has other or no credentials', async () => {
+    const password = (value: string) => ({
+      'node.session.auth.username': 'disk',
+      'node.session.auth.password': value,
+    });
+    host.secrets.set('shop/chap', password('right')).set('other/guess', password('wrong'));
+    host.secrets.set('other/copy', password('right')).set('other/part', {
+      ...password('right'),
+      'node.session.auth.username': 'another',
+    });
+    const chap = (name: string) => ({ chapAuthSession: true, secretRef: { name } });
+    await host.setUp('victim', 'a', chap('chap'), 'shop');
+    for (const [uid, more] of [
+      ['without', {}],
+      ['wrong', chap('guess')],
+      ['part', chap('part')],
+      ['alias', { targetPortal: '192.0.2.1:3260' }],
+      ['second', { targetPortal: '192.0.2.7', portals: ['192.0.2.1'] }],
+    ] as [string, Partial<ISCSIVolumeSource>][]) {
+      await assert.rejects(host.setUp(uid, 'a', more, 'other'), /in use on this node with other CHAP credentials/, uid);
+      assert.equal(await host.deviceOf(uid), undefined, uid);
+      await host.tearDown(uid);
+    }
+    await host.setUp('friend', 'a', chap('copy'), 'other');
+    assert.equal(await host.deviceOf('friend'), `/dev/${IQN}-97`);
+    host.secrets.delete('shop/chap');
+    await assert.rejects(host.setUp('late', 'a', chap('copy'), 'other'), /other user not read: secret not found/);
+  });
+
+  it('iSCSI sessions of the host itself are not used by volumes of pod specs', async () => {
+    host.sessions.add(IQN);
+    for (const attempt of [1, 2])
+      await assert.rejects(host.setUp('thief', 'a'), /the host has a session with target/, String(attempt));
+    await assert.rejects(host.setUp('thief', 'b'), /the host has a session with target/);
+    assert.equal(host.mounted.size, 0);
+    await host.setUp('admin', 'a', {}, 'default', true);
+    assert.equal(await host.deviceOf('admin'), `/dev/${IQN}-97`);
+  });
+
+  it('iSCSI sessions that a failed attempt has opened are used by the next attempt', async () => {
+    await host.setUp('own', 'a');
+    // The session exists, but the mount was lost.
+    host.mounted.clear();
+    await host.setUp('own', 'a');
+    assert.equal(await host.deviceOf('own'), `/dev/${IQN}-97`);
   });
 
   it('iSCSI sessions keep a loop device for a pod that starts while another pod ends', async () => {

@@ -45,6 +45,15 @@ async function authenticate(record: readonly string[], prefix: string, chap: Isc
   }
 }
 
+/** Names of the targets with a session. A line of iscsiadm is `tcp: [1] 192.0.2.1:3260,1 iqn.… (non-flash)`. */
+export async function iscsiSessions(): Promise<readonly string[]> {
+  const listed = await run('iscsiadm', ['-m', 'session']).catch((error: unknown) => {
+    if (/No active sessions/i.test(messageOf(error))) return '';
+    throw error;
+  });
+  return listed.split('\n').flatMap((line) => /^\S+: \[\d+\] \S+ (\S+)/.exec(line)?.[1] ?? []);
+}
+
 export async function iscsiLogout({ portals, iqn }: Pick<IscsiTarget, 'portals' | 'iqn'>): Promise<void> {
   for (const portal of portals.map(portalWithPort)) {
     await run('iscsiadm', ['-m', 'node', '-p', portal, '-T', iqn, '--logout']).catch((error: unknown) => {

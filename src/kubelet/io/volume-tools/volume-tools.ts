@@ -2,7 +2,7 @@ import { readFile, rm, rmdir } from 'node:fs/promises';
 import type { Log } from '../../../base/log.ts';
 import type { VolumeTools } from '../../volumes/tools-port.ts';
 import { formatAndMount } from './format.ts';
-import { iscsiLogin, iscsiLogout } from './iscsi.ts';
+import { iscsiLogin, iscsiLogout, iscsiSessions } from './iscsi.ts';
 import { attachLoop, detachLoop, makeImage, resizeLoop } from './loop.ts';
 import { mount, shareMounts, unmount, unshareMounts } from './mounts.ts';
 import { limitDirectory } from './quota.ts';
@@ -24,6 +24,7 @@ export function createVolumeTools({ log }: { readonly log: Log }): VolumeTools {
     detachLoop,
     limitDirectory: (directory, bytes) => limitDirectory(directory, bytes, log),
     iscsiLogin,
+    iscsiSessions,
     iscsiLogout,
     formatAndMount,
   };

@@ -3,6 +3,8 @@ import type { ISCSIVolumeSource } from '../../../api/generated/core/v1.ts';
 import { uniqueIscsiName } from '../../../api/volumes/attachment.ts';
 import { portalWithPort } from '../../../api/volumes/iscsi.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
+import { messageOf } from '../../../base/errors.ts';
+import { sha256Hex } from '../../../wire/digest.ts';
 import type { Attachments } from '../csi/attachments.ts';
 import type { CsiContext } from '../csi/context.ts';
 import type { CsiStaging } from '../csi/staging.ts';
@@ -23,6 +25,9 @@ export const iscsi: RecordedType = {
 
 /** Keys below `discovery.sendtargets.auth` and `node.session.auth`. Source: pkg/volume/iscsi chapSt, chapSess. */
 const CHAP_KEYS = ['username', 'password', 'username_in', 'password_in'] as const;
+const CHAP_SETTINGS = ['discovery.sendtargets.auth', 'node.session.auth'].flatMap((prefix) =>
+  CHAP_KEYS.map((key) => `${prefix}.${key}`),
+);
 
 export interface IscsiVolumeHost
   extends Pick<RecordedVolumeHost, 'records' | 'directories' | 'files' | 'foreign' | 'mounts' | 'tools'> {
@@ -51,13 +56,18 @@ export class IscsiVolumes implements RecordedVolumes {
     if (source.initiatorName !== undefined) {
       throw new Error('iscsi.initiatorName: not supported on this node; set it in /etc/iscsi/initiatorname.iscsi');
     }
+    const common = commonRecord(directories, request, 'iscsi');
+    const known = await records.get(common.uid, common.volume);
     const record: IscsiMount = {
-      ...commonRecord(directories, request, 'iscsi'),
+      ...common,
       kind: 'iscsi',
       portals: [targetPortal, ...portals],
       iqn,
-      staging: isBlock(request) ? '' : directories.iscsiStaging(iqn, lun),
+      staging: isBlock(request) ? '' : directories.iscsiStaging(iqn, lun, keyOf(source)),
       unique: uniqueIscsiName(source),
+      credentials: credentialsOf(request, source),
+      // Older releases logged in without recording it.
+      login: known?.kind === 'iscsi' && known.login !== false,
     };
     if (!record.block && (await mounts.isMountPoint(record.path))) return;
     await this.#targets.inTurn(iqn, () => records.put(record));
@@ -70,10 +80,12 @@ export class IscsiVolumes implements RecordedVolumes {
     const { records, mounts, files, foreign, tools } = this.#host;
     const { iqn, lun, iscsiInterface = 'default', fsType } = source;
     const { portals, staging } = record;
-    const chap = await this.#chap(request, source);
+    const chap = await this.#chap(record.credentials ?? '', source);
+    if (request.persistent === undefined) await this.#checkInline(record, chap);
+    await records.put({ ...record, login: true });
     const target = { portals, iqn, lun, interface: iscsiInterface, ...(chap === undefined ? {} : { chap }) };
     const device = await tools.iscsiLogin(target);
-    if (record.block) return records.put({ ...record, path: device });
+    if (record.block) return records.put({ ...record, login: true, path: device });
     const isReadOnlyDevice = source.readOnly === true || isReadOnly(request);
     if (!(await mounts.isMountPoint(staging))) {
       await files.makeDirectory(staging, 0o750);
@@ -87,16 +99,50 @@ export class IscsiVolumes implements RecordedVolumes {
   }
 
   /**
-   * CHAP credentials from a Secret of type `kubernetes.io/iscsi-chap`. Throws an Error that names the missing key,
-   * never a value.
+   * Checks that a volume in a pod's spec uses neither a session of the host itself nor a session that a volume with
+   * other credentials has opened. Its author must not reach a disk through the login of another user. The author of a
+   * PersistentVolume is an administrator, so PersistentVolumes are not checked.
    */
-  async #chap({ pod, persistent }: VolumeRequest, source: ISCSIVolumeSource): Promise<IscsiChap | undefined> {
+  async #checkInline(record: IscsiMount, chap: IscsiChap | undefined): Promise<void> {
+    const others = await this.#others(record);
+    const portals = new Set(record.portals.map(portalWithPort));
+    for (const other of others) {
+      if (!other.portals.some((each) => portals.has(portalWithPort(each)))) continue;
+      if (other.credentials === record.credentials) continue;
+      if (!(await this.#hasCredentials(other, chap)))
+        throw new Error(`iscsi: target ${record.iqn} is in use on this node with other CHAP credentials`);
+    }
+    if (record.login === true || others.some(({ login }) => login !== false)) return;
+    if ((await this.#host.tools.iscsiSessions()).includes(record.iqn))
+      throw new Error(
+        `iscsi: the host has a session with target ${record.iqn}; log out on the host, or use a PersistentVolume`,
+      );
+  }
+
+  /** Whether the credentials of another volume equal `chap`. Unknown credentials are not equal. */
+  async #hasCredentials({ credentials }: IscsiMount, chap: IscsiChap | undefined): Promise<boolean> {
+    if (credentials === undefined) return false;
+    if (credentials === '' || chap === undefined) return credentials === '' && chap === undefined;
+    try {
+      const [namespace = '', name = ''] = credentials.split('/');
+      const secret = await this.#host.context.secretOf({ namespace, name });
+      const given: Readonly<Record<string, string>> = { ...chap.discovery, ...chap.session };
+      return CHAP_SETTINGS.every((key) => given[key] === secret[key]);
+    } catch (error) {
+      throw new Error(`iscsi: credentials of the target's other user not read: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /**
+   * CHAP credentials from a Secret of type `kubernetes.io/iscsi-chap`. `credentials`: the Secret as `namespace/name`.
+   * Throws an Error that names the missing key, never a value.
+   */
+  async #chap(credentials: string, source: ISCSIVolumeSource): Promise<IscsiChap | undefined> {
     const { chapAuthDiscovery = false, chapAuthSession = false, secretRef } = source;
     if (!chapAuthDiscovery && !chapAuthSession) return undefined;
     if (secretRef?.name === undefined) throw new Error('iscsi: CHAP authentication needs secretRef');
-    // The secret reference of a PersistentVolume contains its namespace.
-    const own = persistent?.spec?.iscsi?.secretRef?.namespace ?? pod.metadata?.namespace ?? '';
-    const secret = await this.#host.context.secretOf({ name: secretRef.name, namespace: own });
+    const [namespace = ''] = credentials.split('/');
+    const secret = await this.#host.context.secretOf({ name: secretRef.name, namespace });
     const settings = (prefix: string): Record<string, string> => {
       const found = CHAP_KEYS.flatMap((key) => {
         const value = secret[`${prefix}.${key}`];
@@ -144,3 +190,19 @@ export class IscsiVolumes implements RecordedVolumes {
 /** The secret reference of a PersistentVolume differs in its namespace only. */
 const sourceOf = ({ persistent, volume }: VolumeRequest): ISCSIVolumeSource =>
   (persistent?.spec?.iscsi ?? volume.iscsi) as ISCSIVolumeSource;
+
+/** The Secret with the CHAP credentials as `namespace/name`; '' for a volume without authentication. */
+function credentialsOf({ pod, persistent }: VolumeRequest, source: ISCSIVolumeSource): string {
+  const { chapAuthDiscovery = false, chapAuthSession = false, secretRef } = source;
+  if (!chapAuthDiscovery && !chapAuthSession) return '';
+  // The secret reference of a PersistentVolume contains its namespace.
+  const namespace = persistent?.spec?.iscsi?.secretRef?.namespace ?? pod.metadata?.namespace ?? '';
+  return `${namespace}/${secretRef?.name ?? ''}`;
+}
+
+/**
+ * Key of the disk in its staging path. It includes the portals, because a target of another user may have the same name
+ * and number.
+ */
+const keyOf = ({ targetPortal, portals = [] }: ISCSIVolumeSource): string =>
+  sha256Hex(JSON.stringify([targetPortal, ...portals].map(portalWithPort).sort())).slice(0, 16);

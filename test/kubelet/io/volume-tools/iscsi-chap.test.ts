@@ -63,4 +63,16 @@ describe('iSCSI with CHAP', () => {
       return true;
     });
   });
+
+  it('lists the targets of sessions, and none if iscsiadm finds no session', async () => {
+    const tools = createVolumeTools({ log: silentLog });
+    await program(
+      "printf '%s\\n' 'tcp: [1] 192.0.2.1:3260,1 iqn.2001-04.com.example:a (non-flash)' 'iser: [12] [2001:db8::1]:3260,1 iqn.2001-04.com.example:b (non-flash)'",
+    );
+    assert.deepEqual(await tools.iscsiSessions(), ['iqn.2001-04.com.example:a', 'iqn.2001-04.com.example:b']);
+    await program('echo "iscsiadm: No active sessions." >&2; exit 21');
+    assert.deepEqual(await tools.iscsiSessions(), []);
+    await program('echo "iscsiadm: can not connect to iSCSI daemon" >&2; exit 20');
+    await assert.rejects(tools.iscsiSessions(), /can not connect/);
+  });
 });
