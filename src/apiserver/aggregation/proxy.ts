@@ -12,7 +12,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { BackendRequest, ConnectionInfo, HttpRequest, IncomingMessage, OutgoingHttpHeaders } from '../port.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
-import { answerHeaders, frameBody, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
+import { answerHeaders, frameBody, meantName, passedHeaders, upgradeThrough } from '../streaming/forward.ts';
 import { authorityOf, CONNECT_TIMEOUT_MS, endpointOf } from './backend.ts';
 import { identityHeaders } from './identity.ts';
 import type { Delegated } from './services.ts';
@@ -161,11 +161,12 @@ function headersFor(
 ): OutgoingHttpHeaders {
   const headers = passedHeaders(request.headers);
   const { requestHeader } = context.config;
-  for (const name of [requestHeader?.userHeaders, requestHeader?.groupHeaders, requestHeader?.uidHeaders].flat()) {
-    if (name !== undefined) delete headers[name];
-  }
-  for (const prefix of requestHeader?.extraPrefixes ?? []) {
-    for (const name of Object.keys(headers)) if (name.startsWith(prefix)) delete headers[name];
+  const { userHeaders = [], groupHeaders = [], uidHeaders = [], extraPrefixes = [] } = requestHeader ?? {};
+  const names = new Set([...userHeaders, ...groupHeaders, ...uidHeaders].map(meantName));
+  const prefixes = extraPrefixes.map(meantName);
+  for (const name of Object.keys(headers)) {
+    const meant = meantName(name);
+    if (names.has(meant) || prefixes.some((prefix) => meant.startsWith(prefix))) delete headers[name];
   }
   const before = request.headers['x-forwarded-for'];
   const from = connection.remoteAddress;

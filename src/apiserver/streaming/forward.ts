@@ -30,6 +30,9 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   'http2-settings',
 ]);
 
+/** Headers that this server sets itself. */
+const SET_HERE = /^(?:audit-id|content-length|x-forwarded-.*)$/;
+
 /** WebSocket subprotocol in which browsers send a bearer token. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 
@@ -39,12 +42,21 @@ const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
  */
 const OWN_COOKIE = /^\s*__host-/i;
 
+/**
+ * Header name as the backend may read it, in lower case. Many servers, such as those with a CGI or WSGI interface,
+ * treat an underscore as a hyphen.
+ */
+export const meantName = (name: string): string => name.toLowerCase().replaceAll('_', '-');
+
 /** Request headers that are forwarded to the backend. Credentials and hop-by-hop headers are removed. */
 export function passedHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const passed: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(':') || NOT_FORWARDED.has(name)) continue;
-    if (name.startsWith('impersonate-') || name.startsWith('x-remote-') || value === undefined) continue;
+    const meant = meantName(name);
+    if (name.startsWith(':') || NOT_FORWARDED.has(meant) || value === undefined) continue;
+    if (meant.startsWith('impersonate-') || meant.startsWith('x-remote-')) continue;
+    // A name that only means a header which this server sets would be a second value of it.
+    if (meant !== name && SET_HERE.test(meant)) continue;
     passed[name] = value;
   }
   if (headers.cookie !== undefined) {

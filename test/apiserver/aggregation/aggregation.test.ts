@@ -50,8 +50,16 @@ describe('an aggregated API server', () => {
       'x-remote-user': 'root',
       'x-remote-group': 'system:masters',
       'x-remote-extra-a': 'b',
+      // A backend with a CGI or WSGI interface reads these names with hyphens.
+      x_remote_user: 'root',
+      x_remote_group: 'system:masters',
+      'x-remote_extra_a': 'b',
+      impersonate_user: 'root',
+      x_forwarded_for: '192.0.2.9',
+      content_length: '7',
       authorization: 'Basic eDp5',
       'x-other': 'stays',
+      x_other: 'stays too',
       'x-forwarded-for': '192.0.2.1',
     };
     const answer = await until('bob may', async () => {
@@ -70,6 +78,8 @@ describe('an aggregated API server', () => {
     assert.equal(seen.headers['x-remote-extra-a'], undefined);
     assert.equal(seen.headers.authorization, undefined);
     assert.equal(seen.headers['x-other'], 'stays');
+    const underscored = seen.raw.filter((name, index) => index % 2 === 0 && name.includes('_'));
+    assert.deepEqual(underscored, ['x_other']);
     assert.equal(seen.headers['x-forwarded-for'], '192.0.2.1, 127.0.0.1');
     // A user without permission is rejected by the main server.
     const refused = await main.call('POST', FLUNDERS, { as: bob, body: pod('no') });
