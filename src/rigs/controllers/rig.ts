@@ -11,7 +11,7 @@ import { resources } from '../../api/resources.ts';
 import { attemptAll } from '../../controllers/framework/attempt-all.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../controllers/framework/ignore-not-found.ts';
-import { type Eviction, planRigs, type RigPlan, type Ungating } from '../core/plan.ts';
+import { type Eviction, isReady, planRigs, type RigPlan, type Ungating } from '../core/plan.ts';
 import { claimNameOf, fixturesOf } from '../core/pods.ts';
 import { claimedFixtures } from '../kinds/fixtures.ts';
 import { FIXTURE_PREFIX, RELEASE_FINALIZER, type Rig, type RigClaim } from '../kinds/rig-types.ts';
@@ -134,7 +134,8 @@ function prepare(handle: ControllerHandle): ControllerRun {
     scope.onChange(nodes, {
       added: wake,
       updated: (node, old) => {
-        if (fixtureNames(node) !== fixtureNames(old)) wake();
+        const names = fixtureNames(node);
+        if (names !== fixtureNames(old) || (names !== '' && isReady(node) !== isReady(old))) wake();
       },
       deleted: wake,
     });

@@ -266,15 +266,25 @@ function leaseMs({ spec: rig }: Rig, { spec }: RigClaim): number {
   return Math.min(parseDuration(spec?.duration ?? '') ?? longest, longest);
 }
 
-/** First node that has all fixtures of the rig. If the rig specifies a node, only this node is considered. */
-function nodeOf({ spec }: Rig, nodes: readonly Node[]): Node | undefined {
+/**
+ * Node that has all fixtures of the rig. If the rig specifies a node, only this node is considered. If several nodes
+ * report the fixtures, the node of the last plan is kept while it is ready: another node could report the fixtures
+ * falsely and would get the rig's console and power.
+ */
+function nodeOf({ spec, status: before }: Rig, nodes: readonly Node[]): Node | undefined {
   const names = (spec?.fixtures ?? []).map(({ fixture }) => `${FIXTURE_PREFIX}${fixture}`);
-  return nodes.find(
+  const fitting = nodes.filter(
     ({ metadata, status }) =>
       (spec?.node === undefined || spec.node === metadata?.name) &&
       names.every((name) => Object.hasOwn(status?.capacity ?? {}, name)),
   );
+  const ready = fitting.filter(isReady);
+  const usable = ready.length > 0 ? ready : fitting;
+  return usable.find(({ metadata }) => metadata?.name === before?.node) ?? usable[0];
 }
+
+export const isReady = ({ status }: Node): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 
 function evictionOf(claim: string, outcome: Outcome | undefined): Omit<Eviction, 'pod'> {
   if (outcome === undefined)

@@ -71,6 +71,19 @@ describe('admission of devices', () => {
     assert.equal(refused.code, 403);
     assert.match(refused.body.message, /can only create ResourceSlice with the same NodeName as the requesting node/);
     assert.equal((await call('POST', SLICES, { body: slice('theirs', 'n2') })).code, 201);
+    const { spec } = slice('fixtures', 'n1');
+    for (const [pool, code] of [
+      ['n2', 403],
+      ['n1', 201],
+    ] as const) {
+      const body = {
+        metadata: { name: `fixtures-${pool}` },
+        spec: { ...spec, driver: 'rig.hyperedge.dev', pool: { ...spec.pool, name: pool } },
+      };
+      const fixtures = await call('POST', SLICES, { as: node, body });
+      assert.equal(fixtures.code, code, fixtures.body.message);
+    }
+    assert.equal((await call('DELETE', `${SLICES}/fixtures-n1`)).code, 200);
     const made = await call('POST', SLICES, { as: node, body: slice('mine', 'n1') });
     assert.equal(made.code, 201, made.body.message);
     const own = await call('GET', `${SLICES}?fieldSelector=spec.nodeName%3Dn1`, { as: node });

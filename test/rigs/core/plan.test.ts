@@ -161,6 +161,20 @@ test('does not grant a rig if no node has all its fixtures, and reports the reas
   assert.match(none.claims.get('lab/a')?.conditions?.[0]?.message ?? '', /no node has all fixtures of rig rig-1/);
 });
 
+test('keeps the node of a rig while it is ready, although an earlier node in the list reports the same fixtures', () => {
+  const ready = (name: string, is: boolean): Node => ({
+    metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+    status: { ...node.status, conditions: [{ type: 'Ready', status: is ? 'True' : 'False' } as never] },
+  });
+  const known = { ...rig('rig-1', 'board-1'), status: { node: 'n1' } };
+  const nodeWith = (nodes: readonly Node[], of: Rig = known) => plan({ rigs: [of], nodes }).rigs.get('rig-1')?.node;
+  assert.equal(nodeWith([ready('a-liar', true), ready('n1', true)]), 'n1');
+  assert.equal(nodeWith([ready('new', true), ready('n1', false)]), 'new');
+  assert.equal(nodeWith([ready('other', false), ready('n1', false)]), 'n1');
+  assert.equal(nodeWith([ready('new', true)]), 'new');
+  assert.equal(nodeWith([ready('n2', true), ready('n1', true)], rig('rig-1', 'board-1')), 'n2');
+});
+
 test('does not grant a rig while a pod without a claim uses its fixture', () => {
   assert.deepEqual(phases(plan({ claims: [claim('a', 'ann', 0)], pods: [pod('p', undefined, false)] })), {
     a: 'Queued 1',

@@ -18,6 +18,7 @@ import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import { newerKubelet } from '../../../base/versions/version-skew.ts';
+import { RIG_GROUP } from '../../../rigs/kinds/rig-types.ts';
 import { type Decision, nodeNameOf } from '../../core/authorization/index.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
@@ -172,11 +173,14 @@ function checkSlice(request: AdmissionRequest, nodeName: string): void {
   const { operation } = request;
   if (operation !== 'CREATE' && operation !== 'DELETE') return;
   const slice = (operation === 'CREATE' ? request.object : request.old) as ResourceSlice | undefined;
-  if (slice?.spec?.nodeName === nodeName) return;
-  throw forbid(
-    request,
-    `can only ${operation.toLowerCase()} ResourceSlice with the same NodeName as the requesting node`,
-  );
+  if (slice?.spec?.nodeName !== nodeName)
+    throw forbid(
+      request,
+      `can only ${operation.toLowerCase()} ResourceSlice with the same NodeName as the requesting node`,
+    );
+  // The pool of a fixture determines the node whose fixture a claim uses.
+  if (operation === 'CREATE' && slice.spec.driver === RIG_GROUP && slice.spec.pool?.name !== nodeName)
+    throw forbid(request, `can only create ResourceSlices of ${RIG_GROUP} in the pool of the requesting node`);
 }
 
 /** Claim statuses of a pod decide which claims its node may read, so the node must not change them. */
