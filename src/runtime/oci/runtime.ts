@@ -209,7 +209,11 @@ class EmbeddedRuntime implements OciRuntime {
     const { containers, sandboxes } = this.#up();
     const sandbox = sandboxes.get(sandboxId);
     if (sandbox.stopped) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
-    return containers.create(sandbox, config, () => sandboxes.joined(sandboxId));
+    try {
+      return await containers.create(sandbox, config, () => sandboxes.joined(sandboxId));
+    } catch (error) {
+      throw (await sandboxes.failure(sandboxId)) ?? error;
+    }
   }
 
   async startContainer(id: string): Promise<void> {

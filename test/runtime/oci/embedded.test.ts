@@ -353,5 +353,56 @@ inOwnNetworkNamespace(import.meta.url, () => {
         await other.cleanUp();
       }
     });
+
+    it('reports the failed network of a sandbox when the creation of its container fails first', async () => {
+      const plugging = Promise.withResolvers<never>();
+      const detaching = Promise.withResolvers<void>();
+      const network = {
+        reserve: async () => ({ ips: ['10.9.9.8'] }),
+        attach: () => plugging.promise,
+        detach: () => detaching.promise,
+        retain: async () => {},
+      };
+      const other = await createRuntimeLab({ network });
+      try {
+        const runtime = other.runtime();
+        const sandboxId = await runtime.runPodSandbox({
+          ...sandbox('unplugged'),
+          cgroupParent: other.cgroupParent('unplugged'),
+        });
+        const invalid = { ...container(BUSYBOX, ['true']), imageId: `sha256:${'0'.repeat(64)}` };
+        const creating = runtime.createContainer(sandboxId, invalid);
+        plugging.reject(new Error('the kernel refuses the link'));
+        setTimeout(() => detaching.resolve(), 300);
+        await assert.rejects(creating, /the kernel refuses the link/);
+        assert.deepEqual(await runtime.listPodSandboxes(), []);
+        await assert.rejects(runtime.createContainer(sandboxId, invalid), { code: 'not-found' });
+      } finally {
+        await other.cleanUp();
+      }
+    });
+
+    it('reports the failed network of a sandbox to a container that is created during its removal', async () => {
+      const detaching = Promise.withResolvers<void>();
+      const network = {
+        reserve: async () => ({ ips: ['10.9.9.7'] }),
+        attach: () => Promise.reject(new Error('the kernel refuses the link')),
+        detach: () => detaching.promise,
+        retain: async () => {},
+      };
+      const other = await createRuntimeLab({ network });
+      try {
+        const runtime = other.runtime();
+        const config = { ...sandbox('removed'), cgroupParent: other.cgroupParent('removed') };
+        const sandboxId = await runtime.runPodSandbox(config);
+        while ((await runtime.listPodSandboxes()).length > 0) await new Promise(setImmediate);
+        const creating = runtime.createContainer(sandboxId, container(BUSYBOX, ['true']));
+        await assert.rejects(creating, /the kernel refuses the link/);
+        detaching.resolve();
+      } finally {
+        detaching.resolve();
+        await other.cleanUp();
+      }
+    });
   });
 });

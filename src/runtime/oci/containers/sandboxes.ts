@@ -27,7 +27,7 @@ export class Sandboxes {
   readonly #turns = new Turns();
   /** Sandboxes whose network is being attached. */
   readonly #joining = new Map<string, Promise<void>>();
-  /** Errors of sandboxes that could not be completed, kept until `get` throws them. */
+  /** Errors of sandboxes that could not be completed, kept until `get` throws or `failure` returns them. */
   readonly #lost = new Map<string, RuntimeError>();
   /** Connections into the sandboxes, closed with them. */
   readonly forwards: Forwards = createForwards();
@@ -125,10 +125,9 @@ export class Sandboxes {
     this.#records.set(id, this.#recordOf(id, config, addresses, undefined));
     this.#joining.set(id, joining);
     void joining
-      .catch((error: unknown) => {
-        this.#lost.set(id, asCreateFailed(error));
-        this.#context.log.warn('sandbox not completed', { sandbox: id, error: messageOf(error) });
-      })
+      .catch((error: unknown) =>
+        this.#context.log.warn('sandbox not completed', { sandbox: id, error: messageOf(error) }),
+      )
       .finally(() => this.#joining.delete(id));
     return id;
   }
@@ -140,6 +139,18 @@ export class Sandboxes {
   async joined(id: string): Promise<void> {
     await this.#joining.get(id);
     this.get(id);
+  }
+
+  /**
+   * Returns the error that prevented the completion of the sandbox, after the sandbox has been removed; undefined if
+   * there is none. Containers of such a sandbox fail too, because their namespaces are removed during their creation.
+   */
+  async failure(id: string): Promise<RuntimeError | undefined> {
+    const cause = this.#lost.get(id);
+    if (cause === undefined) return undefined;
+    await this.#joining.get(id)?.catch(ignore('the same error is returned'));
+    this.#lost.delete(id);
+    return cause;
   }
 
   /** Resolves when no sandbox is being completed. */
@@ -156,10 +167,12 @@ export class Sandboxes {
       ]);
       await this.#save(this.#recordOf(id, config, addresses, pidHolder));
     } catch (error) {
-      this.#records.delete(id);
+      const cause = asCreateFailed(error);
+      // The caller of `run` gets the error unless the sandbox has already been returned.
+      if (this.#records.delete(id)) this.#lost.set(id, cause);
       await this.#clear(id);
       this.#context.changed(id);
-      throw asCreateFailed(error);
+      throw cause;
     }
   }
 
