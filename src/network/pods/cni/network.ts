@@ -48,6 +48,7 @@ const ATTACHMENT = own<Attachment>(
 );
 
 const INTERFACE = 'eth0';
+const SUFFIX = '.cni';
 const MAX_LIST = 64;
 /** Versions of the specification without CHECK, which was added in 0.4.0. */
 const WITHOUT_CHECK = new Set(['0.3.0', '0.3.1']);
@@ -127,6 +128,8 @@ class PluginNetwork implements CniNetwork {
     await this.#load();
     const attachment = this.#attachments.get(sandboxId);
     if (attachment === undefined) throw new RuntimeError('network', `sandbox ${sandboxId} is not attached`);
+    if (attachment.netnsPath === '')
+      throw new RuntimeError('network', `sandbox ${sandboxId}: its network record could not be read`);
     const { config } = attachment;
     if (config.disableCheck || WITHOUT_CHECK.has(config.cniVersion)) return;
     for (const plugin of config.plugins) await this.#call('CHECK', plugin, attachment);
@@ -185,7 +188,7 @@ class PluginNetwork implements CniNetwork {
   }
 
   #path(sandboxId: string): string {
-    return join(this.#options.stateDirectory, `${sandboxId}.cni`);
+    return join(this.#options.stateDirectory, `${sandboxId}${SUFFIX}`);
   }
 
   async #write(attachment: Attachment): Promise<void> {
@@ -195,24 +198,41 @@ class PluginNetwork implements CniNetwork {
     await rename(`${path}.new`, path);
   }
 
+  /**
+   * Attachment of a sandbox whose record cannot be read. DEL without a network namespace releases what the plug-ins
+   * hold for the sandbox, such as its addresses.
+   */
+  #unreadable(sandboxId: string): Attachment {
+    const args = `IgnoreUnknown=1;K8S_POD_INFRA_CONTAINER_ID=${sandboxId}`;
+    const { config } = this.#options;
+    return { sandboxId, netnsPath: '', args, portMappings: [], podCidrs: [], config, result: undefined };
+  }
+
   #load(): Promise<void> {
     this.#loaded ??= (async () => {
       const { stateDirectory, log } = this.#options;
       await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
       for (const name of await readdir(stateDirectory)) {
-        if (!name.endsWith('.cni')) continue;
+        if (!name.endsWith(SUFFIX)) continue;
+        const sandboxId = name.slice(0, -SUFFIX.length);
         try {
           const record = decodeJson(ATTACHMENT, await readFile(join(stateDirectory, name), 'utf8'), name);
-          if (`${record.sandboxId}.cni` !== name) throw new Error('other fields');
-          this.#attachments.set(record.sandboxId, record);
+          if (record.sandboxId !== sandboxId) throw new Error('the record is of another sandbox');
+          this.#attachments.set(sandboxId, record);
         } catch (error) {
-          // The record is incomplete because a power failure interrupted its write. No plug-in is called before the
-          // record is written, so there is nothing to remove.
-          log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
-          await rm(join(stateDirectory, name), { force: true });
+          if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+          // The plug-ins may have connected the sandbox, so they must remove it when it ends.
+          log.error('pod network record unreadable; the pod will be removed with the current configuration', {
+            file: join(stateDirectory, name),
+            error: messageOf(error),
+          });
+          this.#attachments.set(sandboxId, this.#unreadable(sandboxId));
         }
       }
-    })();
+    })().catch((error: unknown) => {
+      this.#loaded = undefined;
+      throw error;
+    });
     return this.#loaded;
   }
 }

@@ -1,6 +1,6 @@
-/** CNI plug-ins with invalid results, and plug-ins that do not exit. */
+/** CNI plug-ins with invalid results, plug-ins that do not exit, and records that cannot be read. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -74,4 +74,35 @@ test('does not wait for a background process of a CNI plug-in that holds its out
   const { ips } = await attach(`${result({ ips: [{ address: '10.0.0.9/24' }] })}\nsleep 8 &`);
   assert.deepEqual(ips, ['10.0.0.9']);
   assert.ok(performance.now() - began < 5_000);
+});
+
+test('keeps a network record that cannot be read, and releases its sandbox with the plug-ins when it ends', async () => {
+  const stateDirectory = join(directory, 'unreadable');
+  const calls = join(directory, 'calls');
+  await mkdir(join(stateDirectory, 'unreadable.cni'), { recursive: true });
+  await writeFile(join(stateDirectory, 'damaged.cni'), '{"sandboxId":"dam');
+  await writeFile(join(stateDirectory, 'torn.cni'), '');
+  await writeFile(
+    join(directory, 'bin/recorder'),
+    `#!/bin/sh\ncat > /dev/null\necho "$CNI_COMMAND $CNI_CONTAINERID" >> ${calls}\n`,
+    { mode: 0o755 },
+  );
+  const errors: unknown[] = [];
+  const network = createCniNetwork({
+    config: { name: 'n', cniVersion: '1.0.0', disableCheck: false, plugins: [{ type: 'recorder' }] } as never,
+    pluginDirectories: [join(directory, 'bin')],
+    stateDirectory,
+    log: { ...log, error: (_, fields) => void errors.push(fields?.['file']) },
+  });
+  await network.retain(new Set(['damaged', 'unreadable']));
+  assert.equal(await readFile(calls, 'utf8'), 'DEL torn\n');
+  assert.deepEqual((await readdir(stateDirectory)).sort(), ['damaged.cni', 'unreadable.cni']);
+  assert.deepEqual(
+    errors.sort(),
+    ['damaged', 'torn', 'unreadable'].map((name) => join(stateDirectory, `${name}.cni`)),
+  );
+  await assert.rejects(network.check('damaged'), /sandbox damaged: its network record could not be read/);
+  await network.detach('damaged');
+  assert.equal(await readFile(calls, 'utf8'), 'DEL torn\nDEL damaged\n');
+  assert.deepEqual(await readdir(stateDirectory), ['unreadable.cni']);
 });

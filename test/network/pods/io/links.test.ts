@@ -84,6 +84,10 @@ test('pods on a bridge connect to each other, to the host and through host ports
     released: false,
     next: true,
     full: 3,
+    unreadable: ['pod network record unreadable; its addresses stay reserved and its host ports are closed', '3'],
+    reservedForUnreadable: [2, 3, 0],
+    keptRecords: [true, false],
+    removedRecord: true,
     left: [false, '', false],
   });
 });

@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toUid } from '../../../../src/base/brand.ts';
@@ -139,9 +139,37 @@ try {
     more.push(await restarted.attach(`/proc/${child.pid}/ns/net`, pod(`x${index}`)).then(() => 'ok', messageOf));
   }
   result['full'] = more.filter((each) => each.includes('no free address')).length;
-  writeFileSync(join(options.stateDirectory, 'torn.json'), '{"sandboxId":');
-  const third = createBridgeNetwork(options);
+  // Two records that a new host process cannot read: one is damaged, the other one returns EISDIR.
+  const recordOf = (sandboxId: string): string => join(options.stateDirectory, `${sandboxId}.json`);
+  const damaged = readFileSync(recordOf('b'), 'utf8').slice(0, 20);
+  writeFileSync(recordOf('b'), damaged);
+  rmSync(recordOf('c'));
+  mkdirSync(recordOf('c'));
+  writeFileSync(recordOf('torn'), '{"sandboxId":');
+  const errors: string[] = [];
+  const third = createBridgeNetwork({ ...options, log: { ...silentLog, error: (text) => void errors.push(text) } });
   await third.setPodCidrs(['10.128.2.0/29']);
+  result['unreadable'] = [...new Set(errors)].concat(String(errors.length));
+  for (let index = 0; index < 6; index++) await third.detach(`x${index}`);
+  const routes = [...run('ip', 'route').matchAll(/^(10\.128\.2\.\d+) dev (ve\S+)/gm)];
+  const taken = routes.map(([, address]) => address);
+  const fresh: string[] = [];
+  for (let index = 0; index < 6; index++) {
+    const child = spawn('unshare', ['--net', 'sleep', '60'], { stdio: 'ignore' });
+    await once(child, 'spawn');
+    await entered(child.pid);
+    holders.push({ kill: () => child.kill('SIGKILL'), path: '' });
+    const path = `/proc/${child.pid}/ns/net`;
+    const ips = await third.attach(path, pod(`y${index}`)).then((given) => given.ips, messageOf);
+    if (typeof ips !== 'string') fresh.push(...ips);
+  }
+  result['reservedForUnreadable'] = [taken.length, fresh.length, fresh.filter((ip) => taken.includes(ip)).length];
+  rmSync(recordOf('c'), { recursive: true });
+  await third.retain(new Set(['b', ...fresh.keys().map((index) => `y${index}`)]));
+  result['keptRecords'] = ['b', 'torn'].map((name) => existsSync(recordOf(name)));
+  await third.detach('b');
+  result['removedRecord'] = !existsSync(recordOf('b'));
+  for (const [, , link = ''] of routes) run('ip', 'link', 'del', link);
   await third.destroy();
   result['left'] = [
     attempt('ip', '-o', 'link').includes('he-test0'),

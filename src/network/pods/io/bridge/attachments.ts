@@ -33,30 +33,49 @@ const RECORDED = object({
   ),
 });
 
+const SUFFIX = '.json';
+
 export class AttachmentFiles {
   readonly #directory: string;
   readonly #log: Log;
+  /** Sandboxes whose records exist but cannot be read. */
+  readonly #unreadable = new Set<string>();
 
   constructor(directory: string, log: Log) {
     this.#directory = directory;
     this.#log = log;
   }
 
+  /**
+   * Readable records. A record that exists but cannot be read stays until its sandbox ends, because a running pod may
+   * use its addresses.
+   */
   async load(): Promise<Attachment[]> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const found: Attachment[] = [];
     for (const name of await readdir(this.#directory)) {
-      if (!name.endsWith('.json')) continue;
+      if (!name.endsWith(SUFFIX)) continue;
       try {
         found.push(parse(await readFile(join(this.#directory, name), 'utf8')));
       } catch (error) {
-        // The record is incomplete because a power failure interrupted its write. A sandbox is completed only after
-        // this write, so no sandbox uses the record.
-        this.#log.warn('unreadable pod network record dropped', { name, error: messageOf(error) });
-        await rm(join(this.#directory, name), { force: true });
+        if (isAbsent(error)) continue;
+        this.#log.error('pod network record unreadable; its addresses stay reserved and its host ports are closed', {
+          file: join(this.#directory, name),
+          error: messageOf(error),
+        });
+        this.#unreadable.add(name.slice(0, -SUFFIX.length));
       }
     }
     return found;
+  }
+
+  get hasUnreadable(): boolean {
+    return this.#unreadable.size > 0;
+  }
+
+  /** Removes unreadable records, for example of interrupted writes, whose sandboxes do not exist. */
+  async removeUnreadable(alive: ReadonlySet<string>): Promise<void> {
+    for (const sandboxId of this.#unreadable) if (!alive.has(sandboxId)) await this.remove(sandboxId);
   }
 
   async write(record: Attachment): Promise<void> {
@@ -67,12 +86,15 @@ export class AttachmentFiles {
 
   async remove(sandboxId: string): Promise<void> {
     await rm(this.#path(sandboxId), { force: true });
+    this.#unreadable.delete(sandboxId);
   }
 
   #path(sandboxId: string): string {
-    return join(this.#directory, `${sandboxId}.json`);
+    return join(this.#directory, `${sandboxId}${SUFFIX}`);
   }
 }
+
+const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 function parse(content: string): Attachment {
   const { ip, ips = ip === undefined ? [] : [ip], ...record } = decodeJson(RECORDED, content, 'record');

@@ -1,8 +1,11 @@
 /** The bridge of the pod network with its gateway addresses, and the host ends of pod links. */
+import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { addressText, type Network } from '../../../../base/addresses/networks.ts';
 import { messageOf } from '../../../../base/errors.ts';
+import type { Log } from '../../../../base/log.ts';
 import { command } from '../command.ts';
+import { setKernel } from '../kernel-setting.ts';
 import { gatewayOf } from './addresses.ts';
 import { type DesiredLink, POD_LINK_GROUP } from './restored-state.ts';
 
@@ -49,4 +52,12 @@ export function desiredLink(link: string, ips: readonly string[], ranges: readon
     }),
     group: POD_LINK_GROUP,
   };
+}
+
+/** Prevents a pod's router advertisements from configuring addresses or routes of the host (CVE-2020-10749). */
+export async function guardLink(link: string, ips: readonly string[], log: Log): Promise<void> {
+  const at = `net/ipv6/conf/${link}`;
+  if (!existsSync(`/proc/sys/${at}`)) return;
+  await setKernel(`${at}/accept_ra`, '0', log);
+  if (!ips.some((ip) => isIP(ip) === 6)) await setKernel(`${at}/disable_ipv6`, '1', log);
 }

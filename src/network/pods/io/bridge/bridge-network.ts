@@ -7,7 +7,6 @@
  * handles all pod traffic. The bridge has the gateway's address and connects any other member of the pod network
  * (docs/decisions/0004).
  */
-import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Network, networkText, parseNetwork } from '../../../../base/addresses/networks.ts';
@@ -22,9 +21,9 @@ import { checkHostPorts, firstInUse, nameOf } from '../filter/host-ports.ts';
 import { forwardIpv6, setKernel } from '../kernel-setting.ts';
 import { AddressBook } from './addresses.ts';
 import { type Attachment, AttachmentFiles } from './attachments.ts';
-import { desiredLink, gatewayText, LINK_GATEWAY, setUpBridge } from './bridge-link.ts';
+import { desiredLink, gatewayText, guardLink, LINK_GATEWAY, setUpBridge } from './bridge-link.ts';
 import { linkName, probeLinks } from './link-name.ts';
-import { type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './restored-state.ts';
+import { linkedAddresses, type ObservedNetwork, observeNetwork, POD_LINK_GROUP, repairs } from './restored-state.ts';
 
 export interface BridgeNetworkOptions {
   /** Directory of the records of attached sandboxes, which survive restarts of the host process. */
@@ -139,7 +138,7 @@ class NftBridgeNetwork implements BridgeNetwork {
     await this.#setKernel(next);
     this.#ranges = next;
     for (const { sandboxId, link, ips } of this.#attachments.values())
-      if (this.#plugged.has(sandboxId)) await this.#guardLink(link, ips);
+      if (this.#plugged.has(sandboxId)) await guardLink(link, ips, this.#log);
     await this.#filter.applySupported();
     this.#log.info('pod network ready', {
       bridge: this.#bridge,
@@ -245,7 +244,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       ].join('\n'),
     );
     await Promise.all([
-      this.#guardLink(link, ips),
+      guardLink(link, ips, this.#log),
       command(
         this.#nsenter,
         [`--net=${netnsPath}`, this.#ip, '-batch', '-'],
@@ -269,14 +268,6 @@ class NftBridgeNetwork implements BridgeNetwork {
       ),
       portMappings.length > 0 ? this.#openHostPorts(link) : undefined,
     ]);
-  }
-
-  /** Prevents a pod's router advertisements from configuring addresses or routes of the host (CVE-2020-10749). */
-  async #guardLink(link: string, ips: readonly string[]): Promise<void> {
-    const at = `net/ipv6/conf/${link}`;
-    if (!existsSync(`/proc/sys/${at}`)) return;
-    await setKernel(`${at}/accept_ra`, '0', this.#log);
-    if (!ips.some((ip) => isIP(ip) === 6)) await setKernel(`${at}/disable_ipv6`, '1', this.#log);
   }
 
   get problem(): string | undefined {
@@ -393,7 +384,8 @@ class NftBridgeNetwork implements BridgeNetwork {
   async detach(sandboxId: string): Promise<void> {
     await this.#load();
     const attachment = this.#attachments.get(sandboxId);
-    if (attachment === undefined) return;
+    // The record of a sandbox that is not known may be unreadable.
+    if (attachment === undefined) return this.#files.remove(sandboxId);
     await this.#forget(attachment);
     if (attachment.portMappings.length > 0) await this.#filter.apply();
   }
@@ -404,6 +396,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       if (alive.has(attachment.sandboxId)) continue;
       await this.#forget(attachment);
     }
+    await this.#files.removeUnreadable(alive);
     await this.#filter.apply();
   }
 
@@ -416,6 +409,7 @@ class NftBridgeNetwork implements BridgeNetwork {
       .remove()
       .catch((error: unknown) => this.#log.v(2, 'forwarding rules not removed', { error: messageOf(error) }));
     for (const attachment of [...this.#attachments.values()]) await this.#forget(attachment);
+    await this.#files.removeUnreadable(new Set());
     await command(this.#ip, ['link', 'del', this.#bridge]).catch((error: unknown) =>
       this.#log.v(2, 'bridge not removed', { bridge: this.#bridge, error: messageOf(error) }),
     );
@@ -429,7 +423,12 @@ class NftBridgeNetwork implements BridgeNetwork {
         this.#plugged.add(attachment.sandboxId);
         for (const ip of attachment.ips) this.#addresses.hold(ip);
       }
-    })();
+      // The addresses of pods whose records cannot be read stay reserved until the next start.
+      if (this.#files.hasUnreadable) for (const ip of await linkedAddresses(this.#ip)) this.#addresses.hold(ip);
+    })().catch((error: unknown) => {
+      this.#loaded = undefined;
+      throw error;
+    });
     return this.#loaded;
   }
 

@@ -1,4 +1,5 @@
 /** Compares the links and routes of the pod network with the kernel's and returns the commands that restore them. */
+import { isIP } from 'node:net';
 import { anything, decodeJson, list } from '../../../../base/decode.ts';
 import { command } from '../command.ts';
 
@@ -70,6 +71,15 @@ export async function observeNetwork(ip: string, families: readonly (4 | 6)[]): 
     links: new Map(links),
     routes: new Set(routes.map(({ dst = '', dev = '' }) => `${dst} ${dev}`)),
   };
+}
+
+/** Addresses to which the host has routes through pod links: those of all pods that are connected. */
+export async function linkedAddresses(ip: string): Promise<string[]> {
+  const { links, routes } = await observeNetwork(ip, [4, 6]);
+  return [...routes].flatMap((route) => {
+    const [destination = '', link = ''] = route.split(' ');
+    return links.get(link)?.group === String(POD_LINK_GROUP) && isIP(destination) !== 0 ? [destination] : [];
+  });
 }
 
 /**
