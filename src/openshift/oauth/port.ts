@@ -23,7 +23,10 @@ export interface LdapQuery {
   readonly attributes: readonly string[];
 }
 
-/** Entry of a user: `dn`, and the values of its attributes by lower-case attribute name. */
+/**
+ * Entry of a user: `dn`, and the values of its attributes by lower-case attribute name. Values that are not UTF-8 are
+ * in base64url.
+ */
 export interface LdapEntry {
   readonly dn: string;
   readonly values: ReadonlyMap<string, readonly string[]>;

@@ -144,6 +144,8 @@ async function authenticate(
         ],
       }),
       attributes: [attribute, ...attributes],
+      // The library's decoder drops a byte order mark, so the values are decoded here.
+      explicitBufferAttributes: [attribute, ...attributes],
       sizeLimit: 2,
       timeLimit: TIMEOUT_MS / 1000,
     });
@@ -159,11 +161,26 @@ async function authenticate(
     }
     if (entry === undefined) return undefined;
     const values = Object.entries(entry).map(
-      ([name, value]) => [name.toLowerCase(), [value].flat().map(String)] as const,
+      ([name, value]) => [name.toLowerCase(), [value].flat().map(textOf)] as const,
     );
     return { dn, values: new Map(values) };
   } finally {
     await client.unbind().catch(ignore('the answer is complete, and the connection is closed in any case'));
+  }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Text of a value. A binary value, such as an objectGUID, becomes base64url, so that different values stay different.
+ * Source: library-go, pkg/security/ldaputil, GetRawAttributeValue.
+ */
+function textOf(value: string | Buffer): string {
+  if (typeof value === 'string') return value;
+  try {
+    return UTF8.decode(value);
+  } catch {
+    return value.toString('base64url');
   }
 }
 

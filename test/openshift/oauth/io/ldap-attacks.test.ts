@@ -14,8 +14,12 @@ const authority = await createAuthority('directory', validity);
 const message = (id: number, operation: number, content: readonly number[]): Buffer =>
   Buffer.from([0x30, content.length + 5, 2, 1, id, operation, content.length, ...content]);
 const result = (id: number, operation: number, code = 0): Buffer => message(id, operation, [0x0a, 1, code, 4, 0, 4, 0]);
-const entry = (id: number, dn = 'cn=a'): Buffer =>
-  message(id, 0x64, [4, dn.length, ...Buffer.from(dn), 0x30, 11, 0x30, 9, 4, 3, 0x75, 0x69, 0x64, 0x31, 2, 4, 0]);
+/** An entry with the attribute `uid`. */
+const entry = (id: number, dn = 'cn=a', uid: readonly number[] = []): Buffer => {
+  const attribute = [4, 3, 0x75, 0x69, 0x64, 0x31, uid.length + 2, 4, uid.length, ...uid];
+  const list = [0x30, attribute.length + 2, 0x30, attribute.length, ...attribute];
+  return message(id, 0x64, [4, dn.length, ...Buffer.from(dn), ...list]);
+};
 /** Operations of requests. */
 const BIND = 0x60;
 const SEARCH = 0x63;
@@ -95,6 +99,23 @@ describe('LDAP logins with a malicious server', { timeout: 60_000 }, () => {
       serve(socket, wrong);
     });
     await assert.rejects(login(other.port), /altnames|IP/);
+  });
+
+  it('keeps different binary values of an attribute different', async () => {
+    const valuesOf = async (uid: readonly number[]): Promise<readonly string[] | undefined> => {
+      const { port } = await listen(({ socket, id, operation }) =>
+        socket.write(
+          operation === SEARCH ? Buffer.concat([entry(id, 'cn=a', uid), result(id, 0x65)]) : result(id, 0x61),
+        ),
+      );
+      return (await login(port, true))?.values.get('uid');
+    };
+    // Two values of objectGUID that differ in bytes that are not UTF-8.
+    const guid = [0x9d, 0x01, 0xee, 0xc3, 0x28, 0x41, 0x4c, 0x80, 0x81, 0xff, 0x00, 0x10, 0x20, 0x30, 0x40];
+    assert.deepEqual(await valuesOf([...guid, 0xf1]), ['nQHuwyhBTICB_wAQIDBA8Q']);
+    assert.deepEqual(await valuesOf([...guid, 0xf2]), ['nQHuwyhBTICB_wAQIDBA8g']);
+    assert.deepEqual(await valuesOf([...Buffer.from('Zoë')]), ['Zoë']);
+    assert.deepEqual(await valuesOf([...Buffer.from('\uFEFFdev')]), ['\uFEFFdev']);
   });
 
   it('sends no password if StartTLS is refused or answered with plain text', async () => {
