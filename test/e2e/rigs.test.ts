@@ -272,6 +272,12 @@ test("provides and records the console of a rig, runs the host's power command, 
       ? true
       : undefined;
   });
+  const [recording = ''] = await readdir(directory);
+  const node = await lab.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].metadata.name}');
+  const logs = `/api/v1/nodes/${node}/proxy/logs/origin`;
+  assert.match(await lab.kubectl('get', '--raw', `${logs}/`), /rigs/);
+  const withheld = await lab.appliance.kubectl(['get', '--raw', `${logs}/rigs/bench/${recording}`]);
+  assert.match(withheld.stderr, /NotFound|could not find/);
   await lab.kubectl('delete', 'rigclaim', 'mine', '--wait=true');
   await eventually('the console to close', GOAL_MS, async () => (session.exitCode === null ? undefined : true));
   assert.match((await rig('list')).stdout, /bench +\S+ +default\/waiting +0 /);

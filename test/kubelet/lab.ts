@@ -191,7 +191,7 @@ export async function createKubeletLab(
         host: createHostFacts({ root: '/', nowMs: Date.now }),
         files: createKubeletFiles(mounts),
         fileWatch: createFileWatch(),
-        hostLogs: { logs: hostLogs('/var/log'), units: new Map() },
+        hostLogs: { logs: hostLogs({ directory: '/var/log' }), units: new Map() },
         mounts,
         volumes: {
           tools: createVolumeTools({ log: silentLog }),

@@ -6,11 +6,15 @@ import { join } from 'node:path';
 import type { HostLogSource } from '../../kubelet/host-logs-port.ts';
 import { hostLogs } from '../../kubelet/io/host-facts/index.ts';
 
+/** Directory of the consoles' recordings, below the directory of the host's logs. */
+export const RIG_RECORDINGS = 'origin/rigs';
+
 const SERVICE = 'hyperedge';
 /** Components that are separate services in OpenShift and part of the host process here. */
 const COMPONENTS = ['kubelet', 'kube-proxy', 'openshift-node', 'atomic-openshift-node', 'crio', 'etcd'];
 
 export const hostLogsOf = (root: string): HostLogSource => ({
-  logs: hostLogs(join(root, 'var/log')),
+  // The recordings of rigs need the permission rigs/recordings.
+  logs: hostLogs({ directory: join(root, 'var/log'), excluded: [RIG_RECORDINGS] }),
   units: new Map(COMPONENTS.flatMap((name) => [name, `${name}.service`].map((unit) => [unit, SERVICE]))),
 });

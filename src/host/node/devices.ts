@@ -7,6 +7,7 @@ import { createCdiFiles } from '../../rigs/io/fixtures/cdi-files.ts';
 import { createFixtureScanner } from '../../rigs/io/fixtures/scanner.ts';
 import { createRigHost } from '../../rigs/io/host.ts';
 import type { Settings } from '../config/settings.ts';
+import { RIG_RECORDINGS } from '../control/host-logs.ts';
 import { systemClock as clock } from '../process/process.ts';
 
 /**
@@ -20,7 +21,7 @@ export function hostDevices({ root, fixtures, rigPower }: Settings, log: Log): N
     root: join(root, 'var/lib/kubelet'),
     scanner: createFixtureScanner({ declared: fixtures, watchPath, log: log.named('fixtures') }),
     rigs: createRigHost({
-      directory: join(root, 'var/log/origin/rigs'),
+      directory: join(root, 'var/log', RIG_RECORDINGS),
       commands: rigPower,
       nowMs: () => clock.nowMs(),
     }),

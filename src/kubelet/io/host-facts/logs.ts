@@ -9,28 +9,36 @@ import type { HostLogs, JournalQuery } from '../../host-logs-port.ts';
 const MAX_NAMES = 10_000;
 const MAX_STDERR = 4096;
 
-/** `directory`: /var/log. */
-export function hostLogs(directory: string, journalctl = 'journalctl'): HostLogs {
+export interface HostLogPlaces {
+  /** The directory of the logs, /var/log. */
+  readonly directory: string;
+  /** Paths below the directory that are not served, because their content needs another permission. */
+  readonly excluded?: readonly string[];
+  readonly journalctl?: string;
+}
+
+export function hostLogs({ directory, excluded = [], journalctl = 'journalctl' }: HostLogPlaces): HostLogs {
+  const place = (path: string): Promise<string | undefined> => servedPlace(directory, excluded, path);
   return {
     async names(path) {
-      const place = await inside(directory, path);
-      if (place === undefined) return undefined;
-      const entries = await readdir(place, { withFileTypes: true }).catch(() => undefined);
+      const found = await place(path);
+      if (found === undefined) return undefined;
+      const entries = await readdir(found, { withFileTypes: true }).catch(() => undefined);
       return entries
         ?.map((each) => (each.isDirectory() ? `${each.name}/` : each.name))
         .sort()
         .slice(0, MAX_NAMES);
     },
     async open(path) {
-      const place = await inside(directory, path);
-      if (place === undefined) return undefined;
+      const resolved = await place(path);
+      if (resolved === undefined) return undefined;
       // Without O_NONBLOCK, opening a pipe without a writer would block a thread of the pool forever.
-      const handle = await open(place, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
+      const handle = await open(resolved, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined);
       if (handle === undefined) return undefined;
       // A link may have replaced the file since the path was resolved.
       const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
       const found = await handle.stat().catch(() => undefined);
-      if (opened === place && found?.isFile() === true) return createReadStream('', { fd: handle });
+      if (opened === resolved && found?.isFile() === true) return createReadStream('', { fd: handle });
       await handle.close();
       return undefined;
     },
@@ -38,15 +46,27 @@ export function hostLogs(directory: string, journalctl = 'journalctl'): HostLogs
   };
 }
 
-async function inside(directory: string, path: string): Promise<string | undefined> {
+/** Path without links of a file or directory that is served; undefined if it is outside of the logs or excluded. */
+async function servedPlace(directory: string, excluded: readonly string[], path: string): Promise<string | undefined> {
   try {
     const root = await realpath(directory);
     const place = await realpath(join(root, path));
-    return place === root || place.startsWith(`${root}/`) ? place : undefined;
+    if (!isWithin(place, root)) return undefined;
+    for (const each of excluded) if (isWithin(place, await realOf(join(root, each)))) return undefined;
+    return place;
   } catch {
     return undefined;
   }
 }
+
+const isWithin = (path: string, directory: string): boolean => path === directory || path.startsWith(`${directory}/`);
+
+/** The path itself if it does not exist. Rejects if its links cannot be resolved for another reason. */
+const realOf = (path: string): Promise<string> =>
+  realpath(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return path;
+    throw error;
+  });
 
 export function journalArguments(query: JournalQuery): string[] {
   const { units, since, until, boot, tail, pattern, caseSensitive, output = 'short-precise' } = query;

@@ -21,7 +21,7 @@ before(async () => {
 after(() => rm(directory, { recursive: true, force: true }));
 
 test('serves files and directories below the log directory, and follows no links out of it', async () => {
-  const logs = hostLogs(join(directory, 'log'));
+  const logs = hostLogs({ directory: join(directory, 'log') });
   assert.deepEqual(await logs.names(''), ['latest', 'messages', 'out', 'pods/']);
   assert.equal(await logs.names('messages'), undefined);
   for (const path of ['messages', 'latest']) {
@@ -33,14 +33,38 @@ test('serves files and directories below the log directory, and follows no links
   assert.equal(await logs.names('..'), undefined);
 });
 
+test('does not serve an excluded directory, by no spelling and through no link', async () => {
+  await mkdir(join(directory, 'log/origin/rigs/bench'), { recursive: true });
+  await mkdir(join(directory, 'log/origin/rigs-of-old'));
+  await mkdir(join(directory, 'elsewhere'));
+  for (const path of ['log/origin/rigs/bench/1.log', 'log/origin/rigs-of-old/2.log', 'elsewhere/3.log'])
+    await writeFile(join(directory, path), 'password');
+  await symlink('origin/rigs/bench/1.log', join(directory, 'log/alias'));
+  const logs = hostLogs({ directory: join(directory, 'log'), excluded: ['origin/rigs', 'absent/rigs'] });
+  assert.deepEqual(await logs.names('origin'), ['rigs-of-old/', 'rigs/']);
+  for (const path of ['origin/rigs', 'origin/rigs/', 'origin/./rigs', 'origin/rigs/bench', 'pods/../origin/rigs'])
+    assert.equal(await logs.names(path), undefined, path);
+  for (const path of ['origin/rigs/bench/1.log', 'alias']) assert.equal(await logs.open(path), undefined, path);
+  assert.ok(await logs.open('origin/rigs-of-old/2.log').then((file) => file?.destroy()));
+  // The excluded directory may be a link.
+  await rm(join(directory, 'log/origin/rigs'), { recursive: true });
+  await symlink('../moved', join(directory, 'log/origin/rigs'));
+  await mkdir(join(directory, 'log/moved'));
+  await writeFile(join(directory, 'log/moved/4.log'), 'password');
+  assert.equal(await logs.open('moved/4.log'), undefined);
+  await rm(join(directory, 'log/origin'), { recursive: true });
+  await rm(join(directory, 'log/moved'), { recursive: true });
+  await rm(join(directory, 'log/alias'));
+});
+
 test('closes a log file that cannot be inspected', async () => {
-  const logs = hostLogs(join(directory, 'log'));
+  const logs = hostLogs({ directory: join(directory, 'log') });
   const refused = async () => assert.equal(await logs.open('messages'), undefined);
   assert.equal(await openAfterFailingStat(join(directory, 'log/messages'), refused), 0);
 });
 
 test('rejects a socket and a pipe without a writer as log files, and does not block threads', async () => {
-  const logs = hostLogs(join(directory, 'log'));
+  const logs = hostLogs({ directory: join(directory, 'log') });
   execFileSync('mkfifo', [join(directory, 'log/pipe')]);
   // The test opens more pipes than libuv has threads.
   const opened = await Promise.race([
@@ -79,8 +103,8 @@ test('converts a journal query to arguments of journalctl, with times in the for
 });
 
 test('returns the output of journalctl, and ends the stream with its errors', async () => {
-  const logs = hostLogs(directory, 'echo');
+  const logs = hostLogs({ directory, journalctl: 'echo' });
   assert.match(await text(logs.journal({ units: ['a'] }, new AbortController().signal)), /--unit=a/);
-  const missing = hostLogs(directory, join(directory, 'journalctl'));
+  const missing = hostLogs({ directory, journalctl: join(directory, 'journalctl') });
   await assert.rejects(text(missing.journal({ units: [] }, new AbortController().signal)), /ENOENT/);
 });

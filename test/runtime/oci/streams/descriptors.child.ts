@@ -48,7 +48,10 @@ const monitor = followKernel({ command: ['/bin/true'], subject: 'address', lines
 errors['kernel monitor'] = JSON.stringify(await restarted.promise);
 monitor.stop();
 await keep('journal', async () => {
-  const lines = hostLogs('/', '/bin/true').journal({ units: [] } as never, new AbortController().signal);
+  const lines = hostLogs({ directory: '/', journalctl: '/bin/true' }).journal(
+    { units: [] } as never,
+    new AbortController().signal,
+  );
   await once(lines as never, 'end');
 });
 for (const each of taken) closeSync(each);
