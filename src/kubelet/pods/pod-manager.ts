@@ -8,6 +8,7 @@ import {
 } from '../../api/podspec/host-root-image.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
+import { isFinal } from '../core/pod-plan/phase.ts';
 import { graceOf } from '../core/pod-plan/plan.ts';
 import { ANNOTATIONS, LABELS } from '../core/pod-plan/snapshot.ts';
 import { CONFIG_SOURCE, fullName, isMirror } from '../sources/static-pod.ts';
@@ -188,7 +189,7 @@ export class PodManager {
   }
 
   private admit(pod: Pod, source: PodSource): Rejection | undefined {
-    if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return undefined;
+    if (isFinal(pod.status?.phase)) return undefined;
     // Also check running pods: an earlier version may have admitted them.
     const [reserved] = mayUseHostRoot(source) ? [] : hostRootFields(pod);
     if (reserved !== undefined) return { reason: 'HostRootImage', message: hostRootRefusal(reserved) };
@@ -223,6 +224,7 @@ export class PodManager {
     const known = this.table.managed.get(uid);
     if (known === undefined) return;
     known.gone = true;
+    known.worker.removed = true;
     known.worker.terminate(graceSeconds);
     if (known.worker.finished) this.close(uid);
   }
@@ -254,16 +256,20 @@ export class PodManager {
     this.onStaticChanged();
   }
 
-  /** Removes the records, logs and files of a deleted pod. */
+  /**
+   * Removes the records, logs and files of a deleted pod. Volumes that were kept for the next start are released first,
+   * because the pod's directory contains their records.
+   */
   private async collect(pod: Pod): Promise<void> {
     const uid = toUid(pod.metadata?.uid);
-    const { runtime, view, directories, log } = this.services;
+    const { runtime, view, directories, log, volumes } = this.services;
     try {
       for (const container of view.get(uid).containers) await runtime.removeContainer(container.id);
       for (const sandbox of view.get(uid).sandboxes) {
         await runtime.stopPodSandbox(sandbox.id);
         await runtime.removePodSandbox(sandbox.id);
       }
+      await volumes.tearDown(uid);
       await directories.removePod(uid);
       await directories.removeLogs(pod);
     } catch (error) {
@@ -300,6 +306,7 @@ export class PodManager {
       const worker = new PodWorker(pod, this.services, source, (ended) => this.ended(ended));
       this.table.managed.set(uid, { worker, source, gone: true });
       const grace = containers.map((status) => Number(status.annotations[ANNOTATIONS.terminationGracePeriod]));
+      worker.removed = true;
       worker.terminate(
         Math.max(0, ...grace.map((seconds) => (Number.isNaN(seconds) ? ORPHAN_GRACE_SECONDS : seconds))),
       );

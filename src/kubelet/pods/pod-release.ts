@@ -16,6 +16,12 @@ export type Kept =
   /** No data, because the pod was evicted for its resource usage. */
   | 'nothing';
 
+/** `isStopped`: the host stops, and the pod starts again with the host unless it is being deleted. */
+export function keptAfter({ metadata }: Pod, isStopped: boolean, isEvicted: boolean): Kept {
+  if (isStopped && metadata?.deletionTimestamp === undefined) return 'volumes';
+  return isEvicted ? 'nothing' : 'records';
+}
+
 /**
  * Releases the resources of an ended pod. Container records stay for `logs --previous` until the pod object is deleted.
  */

@@ -6,6 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import { EVICTED } from '../core/eviction/messages.ts';
+import { isFinal } from '../core/pod-plan/phase.ts';
 import { graceOf, type PodPlan, planPod } from '../core/pod-plan/plan.ts';
 import {
   containersOf,
@@ -19,7 +20,7 @@ import { podStatus, withPhaseOf } from '../core/pod-plan/status.ts';
 import { downwardFilesChange } from '../volumes/types/payload.ts';
 import { TerminationMessages } from './containers/termination-message.ts';
 import { PodExecutor, type PodExecutorServices } from './pod-executor.ts';
-import { type Kept, type PodReleaseServices, releasePod } from './pod-release.ts';
+import { type Kept, keptAfter, type PodReleaseServices, releasePod } from './pod-release.ts';
 import { PodStarts, type StartAction, stepOf } from './pod-starts.ts';
 import { PodResize, type PodResizeServices } from './resize.ts';
 import { Retries } from './retries.ts';
@@ -75,6 +76,8 @@ export class PodWorker {
   private refused = false;
   private concluded = false;
   private readonly end = Promise.withResolvers<void>();
+  /** Whether no source contains the pod any longer, so its volumes are released when it ends. */
+  removed = false;
   /** Whether everything has ended and the pod's resources are released. */
   finished = false;
   /** Whether no container runs or will run again, although volumes may still be in use. */
@@ -452,9 +455,8 @@ export class PodWorker {
   }
 
   private kept(): Kept {
-    const stopped = this.termination !== undefined && this.failure === undefined && !this.concluded;
-    if (stopped && this.currentPod.metadata?.deletionTimestamp === undefined) return 'volumes';
-    return this.evicted ? 'nothing' : 'records';
+    const stopped = this.termination !== undefined && this.failure === undefined && !this.concluded && !this.removed;
+    return keptAfter(this.currentPod, stopped, this.evicted);
   }
 
   private async updateVolumes(): Promise<void> {
@@ -496,5 +498,3 @@ export class PodWorker {
 /** Age of a pod that an earlier kubelet started; 0 for a new pod, and for a start time in the future. */
 const ageMs = ({ status }: Pod, nowMs: number): number =>
   Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));
-
-const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';

@@ -68,3 +68,6 @@ export function phaseOf(pod: Pod, statuses: ContainerStatuses, finished: boolean
 
 const find = (statuses: readonly ContainerStatus[], name: string): ContainerStatus | undefined =>
   statuses.find((status) => status.name === name);
+
+/** Whether the pod has ended for good. */
+export const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
