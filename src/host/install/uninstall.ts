@@ -8,7 +8,7 @@ import { loadSettings, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
 import { unlinkDriverRoot } from '../node/volumes.ts';
 import { cacheDirectory } from '../process/assets.ts';
-import { backUpData } from './data-backup.ts';
+import { backUpData, removeRunDirectory } from './data-backup.ts';
 import { disableService, hasFiles, removeFiles } from './layout.ts';
 import { leaveCluster } from './leave.ts';
 import { removeMountDropIns } from './mount-drop-in.ts';
@@ -108,7 +108,7 @@ async function hasInstallation(root: string): Promise<boolean> {
 async function removeData(settings: Settings, options: RemovalOptions, progress: Progress): Promise<void> {
   const { purge, keepData } = options;
   if (keepData) {
-    await rm(settings.paths.run, { recursive: true, force: true });
+    await removeRunDirectory(settings);
     progress.step('the data stays in place');
     return;
   }
