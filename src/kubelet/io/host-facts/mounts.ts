@@ -38,13 +38,20 @@ export function createMounter(): Mounter {
     bindFd: (fd, target) => mount(['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${fd}`, target], target),
     async unmountTree(target) {
       const below = (await mountPoints()).filter((point) => point === target || point.startsWith(`${target}/`));
-      for (const point of below.reverse()) {
+      const change = async (verb: string, point: string, args: readonly string[]): Promise<void> => {
         try {
-          await execute('umount', ['--no-canonicalize', '-l', '--', point]);
+          await execute(verb, ['--no-canonicalize', ...args, '--', point]);
         } catch (error) {
-          if ((await mountPoints()).includes(point)) throw failure('umount', point, error);
+          if ((await mountPoints()).includes(point)) throw failure(verb, point, error);
         }
+      };
+      // A bind mount of a host directory also shows the file systems that the host mounts below that directory. While
+      // the two mounts propagate to each other, unmounting such a file system here would unmount it on the host too.
+      for (const point of new Set(below)) {
+        const hasMounts = below.some((other) => other.startsWith(`${point}/`));
+        if (hasMounts) await change('mount', point, ['--make-private']);
       }
+      for (const point of below.toReversed()) await change('umount', point, ['-l']);
     },
     // Uses only the kernel's table, because a call on the mounted file system itself may never return.
     async isMountPoint(target) {

@@ -64,7 +64,7 @@ export class LocalVolumes implements RecordedVolumes {
   }
 
   async tearDown(record: PlainMount | LoopMount): Promise<void> {
-    const { tools, records } = this.#host;
+    const { mounts, tools, records } = this.#host;
     if (record.kind === 'loop') {
       await this.#loops.inTurn(record.file, async () => {
         if (!(await this.#isShared(record))) await tools.detachLoop(record.file);
@@ -72,7 +72,8 @@ export class LocalVolumes implements RecordedVolumes {
       });
       return;
     }
-    await tools.unmount(record.path);
+    // The host may have mounted file systems below the directory of the volume, which the bind mount also shows.
+    await mounts.unmountTree(record.path);
     await records.remove(record);
   }
 

@@ -16,14 +16,15 @@ import type { OciMount } from './mounts.ts';
 /**
  * Program that clones a mount, maps its owners by a user namespace and attaches it elsewhere. It is written in Perl,
  * because mount(8) supports idmapped mounts only since util-linux 2.39. The numbers of its system calls are the same on
- * all architectures.
+ * all architectures. The clone receives mounts of the host, but is a slave (0x80000), so that unmounting it unmounts
+ * nothing on the host.
  */
 const MAP_MOUNT = `
 my ($namespace, $source, $target, $empty) = (@ARGV, "");
 open(my $file, "<", $namespace) or die "$namespace: $!\\n";
 my $tree = syscall(428, -100, $source, 0x80001 | 0x8000);
 die "$source: $!\\n" if $tree < 0;
-my $attributes = pack("QQQQ", 0x100000, 0, 0, fileno($file));
+my $attributes = pack("QQQQ", 0x100000, 0, 0x80000, fileno($file));
 syscall(442, $tree, $empty, 0x1000 | 0x8000, $attributes, 32) == 0
   or die "$source: the file system does not support idmapped mounts: $!\\n";
 syscall(429, $tree, $empty, -100, $target, 4) == 0 or die "$target: $!\\n";

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { createMounter } from '../../../../src/kubelet/io/host-facts/index.ts';
 
 const mounts = createMounter();
@@ -34,5 +36,26 @@ describe('tmpfs for secrets', () => {
       code: 'mount',
       message: /absent/,
     });
+  });
+});
+
+describe('bind mounts of host directories', () => {
+  it('are unmounted without the file systems that the host mounts below the directory', async () => {
+    const run = promisify(execFile);
+    const disk = join(directory, 'disk');
+    const pod = join(directory, 'pod');
+    await mkdir(disk);
+    await mkdir(join(pod, 'volume'), { recursive: true });
+    await mounts.tmpfs(disk, { mode: 0o755 });
+    await run('mount', ['--make-shared', disk]);
+    await run('mount', ['--bind', disk, join(pod, 'volume')]);
+    await mkdir(join(disk, 'inner'));
+    await mounts.tmpfs(join(disk, 'inner'), { mode: 0o755 });
+    await writeFile(join(disk, 'inner/file'), '');
+    assert.equal(await mounts.isMountPoint(join(pod, 'volume/inner')), true, 'the mount has propagated');
+    await mounts.unmountTree(pod);
+    assert.equal(await mounts.isMountPoint(join(pod, 'volume')), false);
+    assert.deepEqual(await readdir(join(pod, 'volume')), []);
+    assert.deepEqual(await readdir(join(disk, 'inner')), ['file']);
   });
 });
