@@ -194,7 +194,7 @@ export async function createKubeletLab(
         hostLogs: { logs: hostLogs({ directory: '/var/log' }), units: new Map() },
         mounts,
         volumes: {
-          tools: createVolumeTools({ log: silentLog }),
+          tools: createVolumeTools({ createdVolumes: join(directory, 'created-volumes'), log: silentLog }),
           connectCsi: createCsiConnector({ clock: realClock, log: silentLog }),
           registrations: createRegistrationSockets({ clock: realClock, log: silentLog }),
         },

@@ -42,6 +42,8 @@ export interface Paths {
   /** Directory with the last known API objects, encrypted with the key in `lastKnownKey`. */
   readonly lastKnown: string;
   readonly lastKnownKey: string;
+  /** Directory with one empty file for each local volume that this host has created. */
+  readonly createdVolumes: string;
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly run: string;
@@ -94,6 +96,7 @@ export function pathsBelow(root: string): Paths {
     masters: at('var/lib/origin/masters'),
     lastKnown: at('var/lib/origin/last-known'),
     lastKnownKey: at('etc/origin/node/last-known.key'),
+    createdVolumes: at('etc/origin/node/local-volumes'),
     podLogs: at('var/log/pods'),
     containerLogs: at('var/log/containers'),
     run: at('run/hyperedge'),

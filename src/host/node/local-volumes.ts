@@ -3,7 +3,7 @@
  * the provisioner lists on the Node for deletion. The kubelet creates the directory of a volume when it is first
  * mounted.
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
@@ -13,10 +13,11 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import { trees } from '../../runtime/directory-removal/index.ts';
+import type { Paths } from '../config/paths.ts';
 
 /** Starts to follow the Node and ends when the informers stop. */
 export async function keepLocalVolumes(
-  directory: string,
+  { localVolumes: directory, createdVolumes }: Pick<Paths, 'localVolumes' | 'createdVolumes'>,
   nodeName: NodeName,
   informers: InformerFactory,
   client: ApiClient,
@@ -30,6 +31,8 @@ export async function keepLocalVolumes(
     const annotations = node.metadata?.annotations ?? {};
     const deleted = volumeNames(annotations[LOCAL_DELETE]);
     for (const name of deleted) {
+      // The record of the volume is removed first, because the kubelet rejects a volume that has only a record.
+      await rm(join(createdVolumes, name), { force: true });
       await trees.remove(join(directory, name));
       if (!volumeNames(annotations[LOCAL_DELETED]).includes(name)) log.info('local volume deleted', { volume: name });
     }

@@ -9,12 +9,13 @@ import { createCsiConnector } from '../../kubelet/io/plugins/csi-driver.ts';
 import { createRegistrationSockets } from '../../kubelet/io/plugins/plugin-registration.ts';
 import { createVolumeTools } from '../../kubelet/io/volume-tools/volume-tools.ts';
 import { resolvedLinks } from '../config/data-links.ts';
+import type { Settings } from '../config/settings.ts';
 import { systemClock as clock } from '../process/process.ts';
 
-export function volumeDeps(log: Log): VolumeDeps {
+export function volumeDeps({ paths }: Pick<Settings, 'paths'>, log: Log): VolumeDeps {
   const options = { clock, log: log.named('csi') };
   return {
-    tools: createVolumeTools({ log: log.named('volumes') }),
+    tools: createVolumeTools({ createdVolumes: paths.createdVolumes, log: log.named('volumes') }),
     connectCsi: createCsiConnector(options),
     registrations: createRegistrationSockets(options),
   };

@@ -17,6 +17,11 @@ export interface VolumeTools {
   unshareMounts(directory: string): Promise<void>;
   /** Creates a sparse file of at least `bytes`, readable by root only. Never shrinks an existing file. */
   makeImage(path: string, bytes: number): Promise<void>;
+  /**
+   * Calls `create` if `path` does not exist. Throws if this host has created `path` before, so that a volume whose file
+   * system is not mounted is not replaced by an empty one.
+   */
+  createOnce(path: string, create: () => Promise<unknown>): Promise<void>;
   /** Returns the loop device of a file. Attaches one if there is none. */
   attachLoop(file: string, readOnly: boolean): Promise<string>;
   /** Adjusts the loop device to the size of its file. */

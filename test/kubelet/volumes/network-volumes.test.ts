@@ -38,7 +38,7 @@ class Host {
 
   constructor(root: string) {
     this.root = root;
-    const real = createVolumeTools({ log: silentLog });
+    const real = createVolumeTools({ createdVolumes: '/nonexistent', log: silentLog });
     const directories = {
       pods: join(root, 'pods'),
       mountRecords: (uid: string) => join(root, 'pods', uid, 'mounts'),

@@ -28,7 +28,7 @@ export const extensions: readonly HostService[] = [
     name: 'localVolumes',
     needs: ['settings', 'nodeConfig', 'informers', 'api', 'kubelet'],
     start: ({ settings, nodeConfig, informers, api }, { log }) =>
-      keepLocalVolumes(settings.paths.localVolumes, nodeConfig.nodeName, informers, api.client, log),
+      keepLocalVolumes(settings.paths, nodeConfig.nodeName, informers, api.client, log),
   }),
   hostService({
     name: 'publishedImages',

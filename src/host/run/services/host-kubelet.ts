@@ -103,7 +103,7 @@ export async function hostKubelet(parts: KubeletParts, isFirst: boolean, log: Lo
     administration: hostAdministration(settings),
     hostDoctor: hostDoctorOf(selfCommand(), settings.root),
     mounts,
-    volumes: volumeDeps(log),
+    volumes: volumeDeps(settings, log),
     trees,
     listen: listenKubelet,
     devices: hostDevices(settings, log.named('kubelet')),

@@ -69,5 +69,5 @@ export function phaseOf(pod: Pod, statuses: ContainerStatuses, finished: boolean
 const find = (statuses: readonly ContainerStatus[], name: string): ContainerStatus | undefined =>
   statuses.find((status) => status.name === name);
 
-/** Whether the pod has ended for good. */
+/** Whether the phase never changes again. */
 export const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';

@@ -1,13 +1,20 @@
 import { readFile, rm, rmdir } from 'node:fs/promises';
 import type { Log } from '../../../base/log.ts';
 import type { VolumeTools } from '../../volumes/tools-port.ts';
+import { createOnce } from './first-use.ts';
 import { formatAndMount } from './format.ts';
 import { iscsiLogin, iscsiLogout, iscsiSessions } from './iscsi.ts';
 import { attachLoop, detachLoop, makeImage, resizeLoop } from './loop.ts';
 import { mount, shareMounts, unmount, unshareMounts } from './mounts.ts';
 import { limitDirectory } from './quota.ts';
 
-export function createVolumeTools({ log }: { readonly log: Log }): VolumeTools {
+export interface VolumeToolsOptions {
+  /** Directory with the records of created volumes. It is not on the disk of these volumes. */
+  readonly createdVolumes: string;
+  readonly log: Log;
+}
+
+export function createVolumeTools({ createdVolumes, log }: VolumeToolsOptions): VolumeTools {
   return {
     read: (path) => readFile(path, 'utf8').catch(ignoring('ENOENT')),
     removeFile: (path) => rm(path, { force: true }),
@@ -19,6 +26,7 @@ export function createVolumeTools({ log }: { readonly log: Log }): VolumeTools {
     shareMounts,
     unshareMounts,
     makeImage,
+    createOnce: (path, create) => createOnce(createdVolumes, path, create),
     attachLoop,
     resizeLoop,
     detachLoop,

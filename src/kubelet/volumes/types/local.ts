@@ -92,7 +92,7 @@ export class LocalVolumes implements RecordedVolumes {
   async #prepareDirectory(request: VolumeRequest, path: string): Promise<void> {
     const { foreign, tools, log } = this.#host;
     if (isProvisioned(request)) {
-      await foreign.makeDirectory(path, 0o777);
+      await tools.createOnce(path, () => foreign.makeDirectory(path, 0o777));
       if (!(await tools.limitDirectory(path, bytesOf(request)))) {
         log.v(4, 'volume size not enforced: no project quota', { volume: request.persistent?.metadata?.name ?? '' });
       }
@@ -112,7 +112,11 @@ export class LocalVolumes implements RecordedVolumes {
       block: true,
       ...(claim === undefined ? {} : { claim }),
     };
-    if (isProvisioned(request)) await tools.makeImage(file, bytesOf(request));
+    if (isProvisioned(request)) {
+      const make = () => tools.makeImage(file, bytesOf(request));
+      await tools.createOnce(file, make);
+      await make();
+    }
     const kind = await foreign.kindOf(file);
     if (kind === 'BlockDevice') return records.put({ ...shared, kind: 'local', path: file });
     if (kind !== 'File') throw new Error(`path "${file}" is not a block device or a file`);

@@ -22,7 +22,7 @@ import { result } from '../../../../src/kubelet/io/volume-tools/run.ts';
 import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/volume-tools.ts';
 
 const SIZE = 64 << 20;
-const tools = createVolumeTools({ log: silentLog });
+const tools = createVolumeTools({ createdVolumes: '/nonexistent', log: silentLog });
 const TOOLS = ['stat', 'dd', 'blockdev', 'mount', 'umount', 'blkid', 'mkfs.ext4', 'sh'];
 
 describe('formatAndMount', { skip: process.getuid?.() !== 0 }, () => {

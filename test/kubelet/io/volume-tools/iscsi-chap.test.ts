@@ -38,7 +38,10 @@ describe('iSCSI with CHAP', () => {
 
   it('sets CHAP names and passwords before discovery and before login', async () => {
     await program('case "$*" in *--login*) echo "login refused" >&2; exit 1 ;; esac');
-    await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), /login refused/);
+    await assert.rejects(
+      createVolumeTools({ createdVolumes: '/nonexistent', log: silentLog }).iscsiLogin(target),
+      /login refused/,
+    );
     const calls = (await readFile(join(directory, 'calls'), 'utf8')).trim().split('\n');
     const discovery = '-m discoverydb -t sendtargets -p 192.0.2.1:3260 -I default';
     const node = '-m node -p 192.0.2.1:3260 -T iqn.2001-04.com.example:disk -I default';
@@ -57,15 +60,18 @@ describe('iSCSI with CHAP', () => {
 
   it('the error of a CHAP setting omits its value', async () => {
     await program('case "$*" in *password*) exit 7 ;; esac');
-    await assert.rejects(createVolumeTools({ log: silentLog }).iscsiLogin(target), (error: Error) => {
-      assert.equal(error.message, 'iscsiadm: discovery.sendtargets.auth.password was not set');
-      assert.doesNotMatch(`${error.stack} ${String(error.cause)}`, /secret-d/);
-      return true;
-    });
+    await assert.rejects(
+      createVolumeTools({ createdVolumes: '/nonexistent', log: silentLog }).iscsiLogin(target),
+      (error: Error) => {
+        assert.equal(error.message, 'iscsiadm: discovery.sendtargets.auth.password was not set');
+        assert.doesNotMatch(`${error.stack} ${String(error.cause)}`, /secret-d/);
+        return true;
+      },
+    );
   });
 
   it('lists the targets of sessions, and none if iscsiadm finds no session', async () => {
-    const tools = createVolumeTools({ log: silentLog });
+    const tools = createVolumeTools({ createdVolumes: '/nonexistent', log: silentLog });
     await program(
       "printf '%s\\n' 'tcp: [1] 192.0.2.1:3260,1 iqn.2001-04.com.example:a (non-flash)' 'iser: [12] [2001:db8::1]:3260,1 iqn.2001-04.com.example:b (non-flash)'",
     );
