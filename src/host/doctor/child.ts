@@ -1,8 +1,9 @@
 /** `hyperedge doctor` in a child process for the kubelet's `/hyperedge/doctor`. */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
-import { CodedError, ignore } from '../../base/errors.ts';
+import type { Readable } from 'node:stream';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { HostDoctor } from '../../kubelet/host-doctor-port.ts';
 import { createKnownValues, redactObject } from '../../support-bundle/core/index.ts';
 
@@ -36,8 +37,7 @@ function withoutSecrets(output: string): string {
  */
 function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
-    // The child has its own process group, so that a signal to the group also ends its probes.
-    const child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = start(file, args);
     const { pid } = child;
     const pieces: Buffer[] = [];
     let bytes = 0;
@@ -55,6 +55,12 @@ function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal):
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
     if (pid !== undefined) lowerPriority(pid);
+    child.once('error', (error) => {
+      signal.removeEventListener('abort', onAbort);
+      reject(new CodedError('failed', error.message));
+    });
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (pid === undefined) return;
     child.stdout.on('data', (piece: Buffer) => {
       bytes += piece.length;
       if (bytes > MAX_OUTPUT_BYTES) kill(`more than ${MAX_OUTPUT_BYTES} bytes of output`);
@@ -63,16 +69,24 @@ function outputOf([file = '', ...args]: readonly string[], signal: AbortSignal):
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       errors = (errors + text).slice(0, MAX_ERROR_CHARS);
     });
-    child.once('error', (error) => {
-      signal.removeEventListener('abort', onAbort);
-      reject(new CodedError('failed', error.message));
-    });
     child.once('close', (code) => {
       signal.removeEventListener('abort', onAbort);
       if (problem === '' && REPORTED.has(code)) resolve(Buffer.concat(pieces).toString());
       else reject(new CodedError('failed', problem || errors.trim() || `hyperedge doctor ended with ${code}`));
     });
   });
+}
+
+/**
+ * Starts the command. The child has its own process group, so that a signal to the group also ends its probes. Throws
+ * CodedError 'failed' for errors that Node.js does not emit as events, such as ENOMEM.
+ */
+function start(file: string, args: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
+  try {
+    return spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  } catch (error) {
+    throw new CodedError('failed', messageOf(error), { cause: error });
+  }
 }
 
 function lowerPriority(pid: number): void {

@@ -208,6 +208,8 @@ async function* tar(args: readonly string[]): AsyncIterable<Uint8Array> {
     child.once('exit', resolve);
   });
   ended.catch(ignore('awaited after the output'));
+  // A child that could not be started for lack of file descriptors has no streams.
+  if (child.pid === undefined) await ended;
   for await (const chunk of child.stdout) yield chunk as Uint8Array;
   const code = await ended;
   if (code !== 0) throw new ClientError(`tar: exit status ${code}`);

@@ -1,7 +1,8 @@
 /** Stores the output of programs, with limits of time and size. */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { basename } from 'node:path';
-import { CodedError } from '../../base/errors.ts';
+import type { Readable } from 'node:stream';
+import { CodedError, messageOf } from '../../base/errors.ts';
 import type { EntryOptions, SectionSink } from '../../support-bundle/port.ts';
 
 export interface Program {
@@ -46,15 +47,15 @@ export async function* outputOf(
   signal: AbortSignal,
   codes: readonly number[] = [],
 ): AsyncGenerator<string> {
-  const child = spawn(file, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? DEFAULT_PATH, HOME: '/root', LC_ALL: 'C', NO_COLOR: '1' },
-  });
+  const child = start(file, args);
   let stderr = '';
   let isEmpty = true;
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr = (stderr + text).slice(-MAX_STDERR);
-  });
+  // A child that could not be started for lack of file descriptors has no streams.
+  const isStarted = child.pid !== undefined;
+  if (isStarted)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr = (stderr + text).slice(-MAX_STDERR);
+    });
   const ended = new Promise<string | undefined>((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
       resolve(error.code === 'ENOENT' ? `the program ${file} is not installed` : error.message),
@@ -68,6 +69,7 @@ export async function* outputOf(
         );
     });
   });
+  if (!isStarted) throw new CodedError('program', (await ended) ?? LATE);
   // At the time limit, the program is killed but not awaited: a process that waits for a device does not exit.
   const late = new Promise<string>((resolve) => {
     const stop = (): void => {
@@ -89,6 +91,18 @@ export async function* outputOf(
     if (problem !== undefined) throw new CodedError('program', problem);
   } finally {
     child.kill('SIGKILL');
+  }
+}
+
+/** Throws CodedError 'program' for errors that Node.js does not emit as events, such as ENOMEM. */
+function start(file: string, args: readonly string[]): ChildProcessByStdio<null, Readable, Readable> {
+  try {
+    return spawn(file, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'] ?? DEFAULT_PATH, HOME: '/root', LC_ALL: 'C', NO_COLOR: '1' },
+    });
+  } catch (error) {
+    throw new CodedError('program', messageOf(error), { cause: error });
   }
 }
 

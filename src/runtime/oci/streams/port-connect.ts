@@ -53,6 +53,8 @@ export async function connectInNamespace(
     let output = '';
     const refuse = (why: string): void => reject(new RuntimeError('network', why));
     child.on('error', (error) => refuse(`port forwarding needs nsenter and socat: ${error.message}`));
+    // A child that could not be started for lack of file descriptors has no streams.
+    if (child.pid === undefined) return;
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       // Messages are read even after the connection is established, so that socat never blocks on writing them.
       if (output.length > 64 * 1024) return;

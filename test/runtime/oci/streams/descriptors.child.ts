@@ -3,6 +3,8 @@
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { silentLog } from '../../../../src/base/log.ts';
+import { hostDoctorOf } from '../../../../src/host/doctor/child.ts';
+import { outputOf } from '../../../../src/host/support-bundle/programs.ts';
 import { hostLogs } from '../../../../src/kubelet/io/host-facts/logs.ts';
 import { createLoginManager } from '../../../../src/kubelet/io/systemd/index.ts';
 import { output } from '../../../../src/network/pods/io/command.ts';
@@ -10,6 +12,7 @@ import { startMonitor as followKernel } from '../../../../src/network/pods/io/mo
 import { readAttributes } from '../../../../src/runtime/images/layers/attributes.ts';
 import { pinNamespaces } from '../../../../src/runtime/oci/spec/user-namespace.ts';
 import { startMonitor } from '../../../../src/runtime/oci/streams/conmon.ts';
+import { connectInNamespace } from '../../../../src/runtime/oci/streams/port-connect.ts';
 
 const errors: Record<string, string> = {};
 const keep = async (name: string, work: () => Promise<unknown>): Promise<void> => {
@@ -42,6 +45,11 @@ await keep('network tool', () => output('/bin/true', []));
 await keep('lock', () => createLoginManager({ inhibit: '/bin/true' }).lock());
 await keep('user namespace', () => pinNamespaces(new Map([['user', '/none']]), { hostId: 65_536, length: 65_536 }));
 await keep('attributes', () => readAttributes('/', ['etc']));
+await keep('port forwarding', () => connectInNamespace('/bin/true', '/none', 1, () => {}));
+await keep('checks of the host', () => hostDoctorOf(['/bin/true'], '/').report(new AbortController().signal));
+await keep('program of a support bundle', async () => {
+  for await (const _ of outputOf(['/bin/true'], new AbortController().signal));
+});
 const restarted = Promise.withResolvers<unknown>();
 const log = { ...silentLog, warn: (_message: string, fields?: unknown) => restarted.resolve(fields) };
 const monitor = followKernel({ command: ['/bin/true'], subject: 'address', lines: () => {}, log });

@@ -18,6 +18,9 @@ test('reports programs that cannot start for lack of file descriptors without en
     'journal',
     'user namespace',
     'attributes',
+    'port forwarding',
+    'checks of the host',
+    'program of a support bundle',
   ];
   assert.deepEqual(Object.keys(errors).sort(), names.sort());
   for (const [name, message] of Object.entries(errors)) assert.match(message, /EMFILE/, name);
