@@ -44,6 +44,10 @@ export class ShutdownManager {
   #shuttingDown = false;
   #stopped = false;
   #lock: ShutdownLock | undefined;
+  /** The request whose lock is wanted; undefined if no lock is wanted. */
+  #request: symbol | undefined;
+  /** Number of shutdowns and cancellations that were announced. */
+  #announced = 0;
   #signals: ShutdownSignals | undefined;
   #timer: Timer | undefined;
   #complained: string | undefined;
@@ -123,20 +127,28 @@ export class ShutdownManager {
     );
   }
 
+  /** Takes a lock in place of the current one. A lock that is no longer wanted when it is granted is released. */
   async #takeLock(login: LoginManager): Promise<void> {
     this.#unlock();
-    this.#lock = await login.lock();
+    const request = Symbol('lock');
+    this.#request = request;
+    const lock = await login.lock();
+    if (this.#request === request) this.#lock = lock;
+    else lock.release();
   }
 
   #unlock(): void {
+    this.#request = undefined;
     this.#lock?.release();
     this.#lock = undefined;
   }
 
   async #hear(login: LoginManager, begins: boolean): Promise<void> {
     const { services, log, onChanged } = this.#deps;
-    if (begins === this.#shuttingDown) return;
+    if (begins === this.#shuttingDown || this.#stopped) return;
     this.#shuttingDown = begins;
+    this.#announced += 1;
+    const announced = this.#announced;
     const what = begins ? 'shutdown event' : 'shutdown cancellation';
     log.info(`detected ${what}`);
     const node = services.node();
@@ -148,7 +160,8 @@ export class ShutdownManager {
     } catch (error) {
       log.warn('node shutdown failed', { error: messageOf(error) });
     } finally {
-      if (begins) this.#unlock();
+      // After a cancellation, the lock belongs to the next shutdown.
+      if (begins && announced === this.#announced) this.#unlock();
     }
   }
 
