@@ -7,6 +7,8 @@ export interface RestartableKubelet extends Kubelet {
   restart(): Promise<void>;
 }
 
+type StopOptions = NonNullable<Parameters<Kubelet['stop']>[0]>;
+
 const RETRY_MS = 2_000;
 
 /** `make`: creates a kubelet. It throws if the configuration is invalid; then the running kubelet remains. */
@@ -24,29 +26,45 @@ export async function restartableKubelet(
     return next;
   };
   let current = await adopt();
-  let stopped = false;
+  let stopping: StopOptions | undefined;
+  const woken = Promise.withResolvers<void>();
   let changing: Promise<void> = Promise.resolve();
-  /** Starts a kubelet. The previous one has stopped, so after a failure new kubelets are tried until one starts. */
+  /** Waits before the next attempt, or until the kubelet is to stop. */
+  const pause = async (): Promise<void> => {
+    const elapsed = Promise.withResolvers<void>();
+    const timer = setTimeout(elapsed.resolve, RETRY_MS);
+    await Promise.race([elapsed.promise, woken.promise]);
+    clearTimeout(timer);
+  };
+  /**
+   * Starts a kubelet. The previous one has stopped, so after a failure new kubelets are tried until one starts. A stop
+   * that ends the pods makes one more attempt, because a kubelet knows the pods only after its start.
+   */
   const start = async (first: Kubelet): Promise<void> => {
     let next: Kubelet | undefined = first;
-    while (!stopped) {
+    while (stopping === undefined || stopping.stopPods === true) {
+      const isLast = stopping !== undefined;
       try {
         current = next ?? (await adopt());
         return await current.start();
       } catch (error) {
-        log.error('kubelet not started again; retrying', { error: messageOf(error), retryMs: RETRY_MS });
+        if (isLast) log.error('kubelet not started; its pods keep running', { error: messageOf(error) });
+        else log.error('kubelet not started again; retrying', { error: messageOf(error), retryMs: RETRY_MS });
         next = undefined;
         await current.stop();
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+        if (isLast) return;
+        await pause();
       }
     }
   };
   const replace = async (): Promise<void> => {
-    if (stopped) return;
+    if (stopping !== undefined) return;
     const next = await adopt();
+    // The running kubelet knows the pods that a stop may have to end.
+    if (stopping !== undefined) return;
     await current.stop();
     await start(next);
-    log.info('kubelet restarted with its new configuration');
+    if (stopping === undefined) log.info('kubelet restarted with its new configuration');
   };
   return {
     get port() {
@@ -68,7 +86,8 @@ export async function restartableKubelet(
       return done;
     },
     async stop(options) {
-      stopped = true;
+      stopping = options ?? {};
+      woken.resolve();
       await changing;
       await current.stop(options);
     },
