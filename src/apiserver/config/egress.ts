@@ -2,6 +2,7 @@
  * Parses upstream's egress selector file. Source: apiserver.k8s.io/v1beta1;
  * k8s.io/apiserver/pkg/server/egressselector/config.go.
  */
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import { CodedError } from '../../base/errors.ts';
 import { list, object, oneOf, parseConfig, string } from '../../wire/strict-yaml.ts';
 
@@ -89,8 +90,7 @@ function tcpAddress({ url: text = '', tlsConfig }: Tcp, refuse: Refuse): EgressA
   if (!(secure || text.startsWith('http://')) || !URL.canParse(text))
     refuse('.url', 'supported connection protocols are http:// and https://');
   const url = new URL(text);
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const place = { host, port: url.port === '' ? (secure ? 443 : 80) : Number(url.port) };
+  const place = { host: hostOfUrl(url), port: portOfUrl(url) };
   if (!secure) {
     if (tlsConfig !== undefined) refuse('.tlsConfig', 'config must not be present when using HTTP');
     return place;

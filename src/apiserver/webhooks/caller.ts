@@ -2,7 +2,9 @@
  * Webhook calls: JSON over HTTPS with a verified certificate, with limits of time, size and redirects. Source:
  * k8s.io/apiserver/pkg/util/webhook.
  */
+
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
@@ -15,7 +17,6 @@ import { escapedPath, joinedPath, pathOfUrl } from './webhook-path.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
-const HTTPS_PORT = 443;
 /** Maximum number of redirects, as in Go's HTTP client. */
 const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -184,8 +185,8 @@ export class WebhookCaller {
     const path = `${url.pathname}${url.search}`;
     if (url.host === new URL(`https://${address.authority}`).host)
       return { address: { ...address, path }, payload: repeated, credentials, allowAddress };
-    const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
-    const port = url.port === '' ? HTTPS_PORT : Number(url.port);
+    const host = hostOfUrl(url);
+    const port = portOfUrl(url);
     return {
       address: { host, port, path, serverName: address.serverName, authority: url.host },
       payload: repeated,
@@ -197,10 +198,10 @@ export class WebhookCaller {
   #resolve(client: WebhookClient): Address {
     if (client.url !== undefined) {
       const url = new URL(client.url);
-      const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+      const host = hostOfUrl(url);
       return {
         host,
-        port: url.port === '' ? HTTPS_PORT : Number(url.port),
+        port: portOfUrl(url),
         path: pathOfUrl(url),
         serverName: host,
         authority: url.host,

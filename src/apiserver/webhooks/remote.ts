@@ -1,5 +1,7 @@
 /** JSON requests to configured servers: verified HTTPS, no redirects, limits of time and size. */
+
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
@@ -89,8 +91,8 @@ export async function callRemote(
       {
         network: 'controlplane',
         scheme: secure ? 'https' : 'http',
-        host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+        host: hostOfUrl(url),
+        port: portOfUrl(url),
         method: payload === undefined ? 'GET' : 'POST',
         path: payload === undefined ? `${url.pathname}${url.search}` : pathOfUrl(url),
         headers: {

@@ -16,6 +16,7 @@ import {
 import { type Agent, request as tlsRequest } from 'node:https';
 import { extname, join, normalize, sep } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import { messageOf } from '../../base/errors.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
 import type { ApiProxyOptions, LocalListener } from '../../kubectl/port.ts';
@@ -53,8 +54,8 @@ export async function serveApiProxy(upstream: Upstream, options: ApiProxyOptions
     const { agent, headers: own } = await upstream.access();
     return send({
       method: request.method,
-      host: base.hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: base.port === '' ? (base.protocol === 'http:' ? 80 : 443) : Number(base.port),
+      host: hostOfUrl(base),
+      port: portOfUrl(base),
       path: (options.appendServerPath ? base.pathname.replace(/\/+$/, '') : '') + path,
       headers: { ...headers, host: base.host, ...own },
       ...(agent === undefined ? {} : { agent }),

@@ -3,10 +3,12 @@
  * components, because it has no connection pools, shared watches or credential rotation, which a single command does
  * not need.
  */
+
 import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { Agent, request as tlsRequest } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError, type Status } from '../../api/meta/status.ts';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import { parseJson } from '../../base/json/json.ts';
 import { type ClientCredentials, sameTls } from '../../client/credentials.ts';
 import { ConnectionError } from '../../client/errors.ts';
@@ -60,8 +62,8 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
       const call = (isPeerPlain ? plainRequest : tlsRequest)(
         {
           method,
-          host: peer.hostname.replace(/^\[(.*)\]$/, '$1'),
-          port: peer.port === '' ? (isPeerPlain ? 80 : 443) : Number(peer.port),
+          host: hostOfUrl(peer),
+          port: portOfUrl(peer),
           path: (forwarder === undefined ? '' : base.origin) + prefix + path,
           ...(agent === undefined ? {} : { agent }),
           ...(signal === undefined ? {} : { signal }),

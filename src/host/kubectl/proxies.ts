@@ -2,12 +2,14 @@
  * Proxies between the client and the API server: `proxy-url` of the kubeconfig, or the environment variables as Go
  * interprets them. Source: golang.org/x/net/http/httpproxy, k8s.io/client-go/tools/clientcmd.
  */
+
 import { once } from 'node:events';
 import { request as plainRequest } from 'node:http';
 import { Agent, request as tlsRequest } from 'node:https';
 import { isIP, connect as tcpConnect } from 'node:net';
 import { Duplex } from 'node:stream';
 import { type TLSSocket, connect as tlsConnect } from 'node:tls';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import { ClientError } from '../../kubectl/core/errors.ts';
 import { entriesOf, proxyFor } from '../../wire/outbound/proxy-choice.ts';
 
@@ -34,7 +36,7 @@ export function proxyOfKubeconfig(url: string): URL {
  */
 export function proxyOfEnvironment(target: URL, env: Environment): URL | undefined {
   const variable = (name: string): string | undefined => env[name] || env[name.toLowerCase()] || undefined;
-  const host = target.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOfUrl(target);
   if (host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))) return undefined;
   const name = target.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const given = variable(name);
@@ -53,10 +55,6 @@ export function proxyAuthorization({ username, password }: URL): Record<string, 
   return { 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` };
 }
 
-const portOf = ({ port, protocol }: URL): number =>
-  port !== '' ? Number(port) : protocol === 'https:' ? 443 : protocol === 'http:' ? 80 : 1080;
-const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
-
 /** Opens a connection to the target through the proxy. */
 export async function tunnel(proxy: URL, host: string, port: number): Promise<Duplex> {
   return proxy.protocol.startsWith('socks5') ? socksTunnel(proxy, host, port) : connectTunnel(proxy, host, port);
@@ -67,8 +65,8 @@ function connectTunnel(proxy: URL, host: string, port: number): Promise<Duplex> 
     const target = `${host.includes(':') ? `[${host}]` : host}:${port}`;
     const call = (proxy.protocol === 'https:' ? tlsRequest : plainRequest)({
       method: 'CONNECT',
-      host: hostOf(proxy),
-      port: portOf(proxy),
+      host: hostOfUrl(proxy),
+      port: portOfUrl(proxy),
       path: target,
       agent: false,
       timeout: CONNECT_TIMEOUT_MS,
@@ -97,7 +95,7 @@ function connectTunnel(proxy: URL, host: string, port: number): Promise<Duplex> 
  * the host name, as in client-go.
  */
 async function socksTunnel(proxy: URL, host: string, port: number): Promise<Duplex> {
-  const socket = tcpConnect({ host: hostOf(proxy), port: portOf(proxy) });
+  const socket = tcpConnect({ host: hostOfUrl(proxy), port: portOfUrl(proxy) });
   const timer = setTimeout(() => socket.destroy(new Error('socks connect tcp: timed out')), CONNECT_TIMEOUT_MS);
   try {
     await once(socket, 'connect');

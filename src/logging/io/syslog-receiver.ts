@@ -3,9 +3,11 @@
  * Receivers do not acknowledge messages over TCP, so messages that are in the buffers of a connection when it breaks
  * are lost.
  */
+
 import { createSocket } from 'node:dgram';
 import { connect as connectPlain, isIPv6, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { hostOfUrl } from '../../base/addresses/url-endpoint.ts';
 import { messageOf } from '../../base/errors.ts';
 import { syslogMessage } from '../core/encoders.ts';
 import type { Receiver, SendResult } from '../port.ts';
@@ -24,8 +26,7 @@ const MAX_DATAGRAM = 2048;
 
 export function createSyslogReceiver(options: SyslogReceiverOptions): Receiver {
   const [, protocol = '', rest = ''] = /^([a-z]+):\/\/(.*)$/.exec(options.url) ?? [];
-  const parsed = new URL(`http://${rest}`);
-  const host = parsed.hostname.replace(/^\[|\]$/g, '');
+  const host = hostOfUrl(new URL(`http://${rest}`));
   const port = /:(\d+)\/?$/.test(rest) ? Number(/:(\d+)\/?$/.exec(rest)?.[1]) : (PORTS[protocol] ?? 0);
   const target = { ...options, protocol, host, port };
   return protocol === 'udp' ? udpReceiver(target) : streamReceiver(target);

@@ -2,8 +2,10 @@
  * A gRPC client over one HTTP/2 connection that reconnects by itself to any endpoint that answers. The first endpoint
  * is preferred: the channel returns to it when it answers again.
  */
+
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { UnderWay } from '../../base/concurrency/running-count.ts';
 import { messageOf } from '../../base/errors.ts';
@@ -24,15 +26,15 @@ function isSecure(endpoint: URL | undefined): boolean {
  * `unix://localhost:2380`.
  */
 function targetOf(endpoint: URL): { readonly host: string; readonly port: number } | { readonly path: string } {
-  const { protocol, port } = endpoint;
+  const { protocol } = endpoint;
   if (protocol === 'unix:' || protocol === 'unixs:')
     return { path: decodeURIComponent(`${endpoint.host}${endpoint.pathname}`) };
-  return { host: hostOf(endpoint), port: Number(port === '' ? (protocol === 'http:' ? 80 : 443) : port) };
+  return { host: hostOf(endpoint), port: portOfUrl(endpoint) };
 }
 
 /** Name or address that the server's certificate must be valid for; localhost for a socket with an absolute path. */
-function hostOf({ hostname }: URL): string {
-  return hostname === '' ? 'localhost' : hostname.replaceAll(/[[\]]/g, '');
+function hostOf(endpoint: URL): string {
+  return endpoint.hostname === '' ? 'localhost' : hostOfUrl(endpoint);
 }
 
 export interface ChannelOptions {

@@ -2,7 +2,9 @@
  * Selects the proxy for a request to another network. The rules are those of curl and of OpenShift's Proxy object:
  * `noProxy` lists host names, domains, addresses and networks that are reached directly.
  */
+
 import { BlockList, isIP } from 'node:net';
+import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
 
 export interface OutboundSettings {
   /** URL of the proxy for `http:` requests. Undefined for none. */
@@ -46,11 +48,8 @@ export function proxyFor(target: URL, settings: OutboundSettings): string | unde
 }
 
 function isDirect(target: URL, entries: readonly string[]): boolean {
-  const host = target.hostname
-    .replace(/^\[|\]$/g, '')
-    .replace(/\.$/, '')
-    .toLowerCase();
-  const port = target.port === '' ? (target.protocol === 'https:' ? '443' : '80') : target.port;
+  const host = hostOfUrl(target).replace(/\.$/, '').toLowerCase();
+  const port = String(portOfUrl(target));
   return entries.some((entry) => matches(entry.toLowerCase(), host, port));
 }
 

@@ -11,6 +11,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex, Readable } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { isAddress } from '../../../base/addresses/destinations.ts';
+import { hostOfUrl, portOfUrl } from '../../../base/addresses/url-endpoint.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { authoritiesOf } from '../../../wire/outbound/connection.ts';
 import { type OutboundSettings, proxyFor } from '../../../wire/outbound/proxy-choice.ts';
@@ -248,11 +249,12 @@ function outboundProxy(target: BackendRequest, settings: OutboundSettings): Egre
   if (target.network !== 'controlplane') return undefined;
   const url = proxyFor(new URL(`${target.scheme}://${placeOf(target, target.host.replace(/^\[|\]$/g, ''))}`), settings);
   if (url === undefined) return undefined;
-  const { protocol, hostname, port, username, password } = new URL(url);
+  const proxy = new URL(url);
+  const { protocol, username, password } = proxy;
   const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
   const secure = protocol === 'https:';
   return {
-    at: { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || (secure ? 443 : 80)) },
+    at: { host: hostOfUrl(proxy), port: portOfUrl(proxy) },
     ...(secure ? { tls: { authority: authoritiesOf(settings).join('\n') } } : {}),
     ...(username === '' ? {} : { authorization: `Basic ${login}` }),
   };

@@ -3,9 +3,11 @@
  * password. The user name is passed as a value, never as part of the text of a filter. Source: RFC 4511, RFC 4516 (LDAP
  * URLs).
  */
+
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { AndFilter, Client, EqualityFilter, FilterParser, InvalidCredentialsError, PresenceFilter } from 'ldapts';
+import { hostOfUrl } from '../../../base/addresses/url-endpoint.ts';
 import { ignore } from '../../../base/errors.ts';
 import type { LdapEntry, LdapPort, LdapQuery } from '../port.ts';
 import { LdapFrames } from './ldap-frames.ts';
@@ -189,7 +191,7 @@ function textOf(value: string | Buffer): string {
  * address as `localhost`.
  */
 function identityOf(server: string): { readonly host: string; readonly servername?: string } {
-  const host = new URL(server).hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = hostOfUrl(new URL(server));
   return isIP(host) === 0 ? { host, servername: host } : { host };
 }
 
