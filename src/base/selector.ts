@@ -401,15 +401,12 @@ function splitTerms(text: string): string[] {
   return terms;
 }
 
+/** Operators of field selectors. The longer ones come first, because `=` begins `==`. */
+const FIELD_OPERATORS = ['!=', '==', '='] as const;
+
 function splitFieldTerm(part: string): FieldTerm | undefined {
   for (let index = 0; index < part.length; index++) {
-    const operator = part.startsWith('!=', index)
-      ? '!='
-      : part.startsWith('==', index)
-        ? '=='
-        : part[index] === '='
-          ? '='
-          : undefined;
+    const operator = FIELD_OPERATORS.find((each) => part.startsWith(each, index));
     if (operator === undefined) continue;
     const value = unescapeFieldValue(part.slice(index + operator.length));
     if (value === undefined) return undefined;

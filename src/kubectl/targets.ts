@@ -180,5 +180,8 @@ function byReadiness(left: AnyObject, right: AnyObject): number {
 function rank(pod: AnyObject): number {
   const conditions = (at(pod, 'status', 'conditions') ?? []) as { type?: string; status?: string }[];
   const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-  return isReady ? 0 : at(pod, 'status', 'phase') === 'Running' ? 1 : at(pod, 'status', 'phase') === 'Pending' ? 2 : 3;
+  if (isReady) return 0;
+  const phase = at(pod, 'status', 'phase');
+  if (phase === 'Running') return 1;
+  return phase === 'Pending' ? 2 : 3;
 }

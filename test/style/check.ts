@@ -115,9 +115,9 @@ for (const path of tracked.filter((each) => /^src\/.*\.ts$/.test(each))) {
   longFunctions(path);
   if (PURE.some((each) => each.test(path))) impureGlobals(path);
   uncheckedCasts(path);
-  hardExpressions(path);
   castsOfJson(path);
 }
+for (const path of tracked.filter((each) => /^src\/.*\.tsx?$/.test(each))) hardExpressions(path);
 
 /** npm omits hashes of optional packages of other platforms when it derives the lock from an installed tree. */
 function lockWithoutHashes(): void {
@@ -189,13 +189,28 @@ function uncheckedCasts(path: string): void {
   }
 }
 
-/** Expressions that save lines and cost readers time: an object literal that is spread into another one. */
+/**
+ * Expressions that save lines and cost readers time: an object literal that is spread into another one, and conditional
+ * expressions with more than two conditions or with one inside of another's test or first branch.
+ */
 function hardExpressions(path: string): void {
   const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest);
+  const report = (node: ts.Node, problem: string): void => {
+    const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
+    violations.push(`${path}:${line}: ${problem}`);
+  };
+  const conditionalIn = (node: ts.Expression): ts.ConditionalExpression | undefined => {
+    if (ts.isParenthesizedExpression(node)) return conditionalIn(node.expression);
+    return ts.isConditionalExpression(node) ? node : undefined;
+  };
   const visit = (node: ts.Node): void => {
-    if (ts.isSpreadAssignment(node) && ts.isObjectLiteralExpression(node.expression)) {
-      const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
-      violations.push(`${path}:${line}: a spread of an object literal; write its properties directly`);
+    if (ts.isSpreadAssignment(node) && ts.isObjectLiteralExpression(node.expression))
+      report(node, 'a spread of an object literal; write its properties directly');
+    if (ts.isConditionalExpression(node)) {
+      const second = conditionalIn(node.whenFalse);
+      const isLong = second !== undefined && conditionalIn(second.whenFalse) !== undefined;
+      if (isLong || (conditionalIn(node.condition) ?? conditionalIn(node.whenTrue)) !== undefined)
+        report(node, 'nested conditional expressions; use statements, a table or a named part');
     }
     ts.forEachChild(node, visit);
   };

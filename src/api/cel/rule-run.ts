@@ -92,7 +92,8 @@ class Run {
         const below = node.properties.get(name) ?? node.additional;
         if (below === undefined) continue;
         const was = before === undefined ? undefined : fieldOf(before, name);
-        const at = node.properties.has(name) ? (path === '' ? name : `${path}.${name}`) : `${path}[${name}]`;
+        const property = path === '' ? name : `${path}.${name}`;
+        const at = node.properties.has(name) ? property : `${path}[${name}]`;
         yield* this.node(below, value[name] ?? null, node.schema.mapType === 'atomic' ? undefined : was, at);
       }
     }

@@ -99,7 +99,8 @@ class Reader {
   #nodes = 0;
 
   #wrong(path: string, value: JsonValue, expected: string): undefined {
-    const shown = typeof value === 'object' ? (Array.isArray(value) ? 'array' : 'object') : value;
+    const container = Array.isArray(value) ? 'array' : 'object';
+    const shown = typeof value === 'object' ? container : value;
     this.errors.push(fieldError.invalid(path, shown, `must be ${expected}`));
     return undefined;
   }

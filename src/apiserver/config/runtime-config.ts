@@ -107,12 +107,11 @@ export function runtimeConfigField(): Field<RuntimeConfig> {
 }
 
 function switchOf(values: ApiValues, name: string, text: string): boolean {
-  const plain = STAGE_NAMES.includes(name);
+  const isStage = STAGE_NAMES.includes(name);
+  if (text === 'true') return true;
+  if (text === 'false') return false;
   // As in upstream, a stage needs `true` or `false`; for a group version or resource, an empty value means true.
-  const on = plain
-    ? ['false', 'true'].includes(text)
-      ? text === 'true'
-      : undefined
-    : text === '' || parseBoolean(text);
+  if (text === '' && !isStage) return true;
+  const on = isStage ? undefined : parseBoolean(text);
   return on ?? values.refuse(FLAG, `${name}=${text} is not accepted; give ${name}=true or ${name}=false`);
 }

@@ -110,7 +110,10 @@ export class CustomKinds implements ChangingKinds {
   get all(): readonly ServedKind[] {
     this.#all ??= [...this.#entries.values()]
       .flatMap((entry) => entry.versions.filter((each) => entry.served.has(each)))
-      .sort((a, b) => (a.group !== b.group ? (a.group < b.group ? -1 : 1) : compareVersions(a.version, b.version)));
+      .sort((a, b) => {
+        if (a.group !== b.group) return a.group < b.group ? -1 : 1;
+        return compareVersions(a.version, b.version);
+      });
     return this.#all;
   }
 

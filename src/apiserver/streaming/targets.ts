@@ -204,12 +204,9 @@ function serviceTarget(
   const service = context.cache.kind('services/specs').get(info.namespace, named.name)?.shared<Service>();
   if (service === undefined) throw errors.notFound({ group: '', plural: 'services' }, named.name);
   const ports = service.spec?.ports ?? [];
+  const only = ports.length === 1 ? ports[0] : undefined;
   const port =
-    named.port === ''
-      ? ports.length === 1
-        ? ports[0]
-        : undefined
-      : ports.find((each) => each.name === named.port || String(each.port) === named.port);
+    named.port === '' ? only : ports.find((each) => each.name === named.port || String(each.port) === named.port);
   if (port === undefined) {
     throw new ApiError(
       'ServiceUnavailable',

@@ -18,11 +18,12 @@ export const pathOf = (...segments: readonly string[]): string => `/${segments.m
 
 export type Level = 'good' | 'warn' | 'bad' | 'muted';
 
+const SYMBOLS: Readonly<Record<Level, string>> = { good: '●', warn: '▲', bad: '■', muted: '○' };
+
 /** Shows a state with a symbol and a word, so that colour is not the only indication. */
 export const State = ({ level, text }: { readonly level: Level; readonly text: string }) => (
   <span class={level}>
-    <span aria-hidden="true">{level === 'good' ? '●' : level === 'warn' ? '▲' : level === 'bad' ? '■' : '○'}</span>{' '}
-    {text}
+    <span aria-hidden="true">{SYMBOLS[level]}</span> {text}
   </span>
 );
 

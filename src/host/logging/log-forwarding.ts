@@ -72,6 +72,13 @@ async function ownAuthorities(file: string): Promise<string[]> {
 /** Headers that the HTTP client sets itself. */
 const RESERVED = new Set(['host', 'content-length', 'content-type', 'transfer-encoding', 'connection']);
 
+/** Problem of a header whose line has this name. `count`: number of headers before it. */
+function headerProblem(name: string | undefined, count: number): string | undefined {
+  if (name === undefined) return 'is not "Name: value" in ASCII';
+  if (RESERVED.has(name.toLowerCase())) return 'sets a header that cannot be set';
+  return count >= MAX_HEADERS ? `is one of more than ${MAX_HEADERS} headers` : undefined;
+}
+
 /**
  * Reads headers from a private file with `Name: value` lines. Errors name the line but omit its content, which may be
  * secret.
@@ -82,14 +89,7 @@ export async function readHeaders(file: string): Promise<Record<string, string>>
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '' || line.startsWith('#')) continue;
     const [, name, value] = /^([A-Za-z0-9-]{1,64}):[ \t]*([\u0020-\u007E]{1,8192})$/.exec(line) ?? [];
-    const problem =
-      name === undefined || value === undefined
-        ? 'is not "Name: value" in ASCII'
-        : RESERVED.has(name.toLowerCase())
-          ? 'sets a header that cannot be set'
-          : Object.keys(headers).length >= MAX_HEADERS
-            ? `is one of more than ${MAX_HEADERS} headers`
-            : undefined;
+    const problem = headerProblem(name, Object.keys(headers).length);
     if (problem !== undefined)
       throw new CodedError(
         'bad-config',

@@ -79,12 +79,8 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
       ]);
     const known = host.state === 'known' ? host.value : undefined;
     const noAnswer = host.state === 'known' || !installed ? undefined : await readNoAnswer(context, paths.pidFile);
-    const { nodeName, nodeIp } =
-      known === undefined
-        ? named.state === 'known'
-          ? named.value
-          : { nodeName: '', nodeIp: '' }
-        : { nodeName: known.node, nodeIp: known.nodeIp };
+    const configured = named.state === 'known' ? named.value : { nodeName: '', nodeIp: '' };
+    const { nodeName, nodeIp } = known === undefined ? configured : { nodeName: known.node, nodeIp: known.nodeIp };
     return {
       about: {
         nowMs,

@@ -324,8 +324,17 @@ function matches(step: Step & { readonly kind: 'filter' }, value: unknown): bool
 
 function compares(operator: string, left: unknown, right: unknown): boolean {
   if (typeof left !== typeof right || (typeof left !== 'number' && typeof left !== 'string')) return false;
-  const order = left < (right as typeof left) ? -1 : left > (right as typeof left) ? 1 : 0;
-  return operator === '<' ? order < 0 : operator === '>' ? order > 0 : operator === '<=' ? order <= 0 : order >= 0;
+  const other = right as typeof left;
+  switch (operator) {
+    case '<':
+      return left < other;
+    case '>':
+      return left > other;
+    case '<=':
+      return left <= other;
+    default:
+      return left >= other;
+  }
 }
 
 const operandValues = (operand: Operand, value: unknown): unknown[] =>

@@ -64,7 +64,8 @@ export class PodCgroups {
   get version(): 'v1' | 'v2' | 'hybrid' {
     const v1 = this.hierarchies.some((hierarchy) => hierarchy.version === 'v1');
     const v2 = this.hierarchies.some((hierarchy) => hierarchy.version === 'v2');
-    return v1 ? (v2 ? 'hybrid' : 'v1') : 'v2';
+    if (v1 && v2) return 'hybrid';
+    return v1 ? 'v1' : 'v2';
   }
 
   /** Creates the kubepods cgroup and the cgroups of the QoS classes. */

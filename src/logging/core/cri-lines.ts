@@ -54,9 +54,8 @@ export class CriLines {
     let data = this.#rest.length === 0 ? bytes : concatenate([this.#rest, bytes]);
     for (;;) {
       const newline = data.indexOf(NEWLINE);
-      const end =
-        newline < 0 ? (data.length > MAX_ENTRY_BYTES ? MAX_ENTRY_BYTES : -1) : Math.min(newline, MAX_ENTRY_BYTES);
-      if (end < 0) break;
+      if (newline < 0 && data.length <= MAX_ENTRY_BYTES) break;
+      const end = newline < 0 ? MAX_ENTRY_BYTES : Math.min(newline, MAX_ENTRY_BYTES);
       const skipped = end === newline ? 1 : 0;
       this.#entry(data.subarray(0, end), lines, nowMs);
       this.#at += end + skipped;

@@ -60,7 +60,8 @@ export function readExposition(text: string, nowMs: number): NodeReadings {
     const part = METRICS.get(isNode ? metric.slice('node_'.length) : metric.slice('container_'.length));
     if (part === undefined || (!isNode && !metric.startsWith('container_'))) continue;
     const value = Number(shown);
-    const reading = Number.isFinite(value) && value >= 0 ? (isNode ? node : containerOf(labels)) : undefined;
+    if (!Number.isFinite(value) || value < 0) continue;
+    const reading = isNode ? node : containerOf(labels);
     if (reading === undefined) continue;
     if (part === 'startedAtMs') reading.startedAtMs = value * 1000;
     else {

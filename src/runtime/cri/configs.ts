@@ -33,13 +33,9 @@ type Namespaces = Pick<
 function namespaceOption(config: Namespaces, target?: string) {
   const { hostId = 0, length = 0 } = config.userNamespace ?? {};
   const mapping = [{ hostId, containerId: 0, length }];
-  const pid = config.hostPid
-    ? NAMESPACE.node
-    : target !== undefined
-      ? NAMESPACE.target
-      : config.shareProcessNamespace
-        ? NAMESPACE.pod
-        : NAMESPACE.container;
+  const ownPid = config.shareProcessNamespace ? NAMESPACE.pod : NAMESPACE.container;
+  const podPid = target === undefined ? ownPid : NAMESPACE.target;
+  const pid = config.hostPid ? NAMESPACE.node : podPid;
   return {
     network: config.hostNetwork ? NAMESPACE.node : NAMESPACE.pod,
     ipc: config.hostIpc ? NAMESPACE.node : NAMESPACE.pod,

@@ -1,4 +1,4 @@
-import { type ImageService, type ImageStatus, RuntimeError } from '../port.ts';
+import { type ImageService, type ImageStatus, RuntimeError, type RuntimeErrorCode } from '../port.ts';
 import type { CriCalls } from './calls.ts';
 import type { Message, MessageType } from './codec.ts';
 import * as messages from './messages.ts';
@@ -41,14 +41,13 @@ export function criImages(calls: CriCalls): ImageService {
 function pullError(error: unknown): unknown {
   if (!(error instanceof RuntimeError)) return error;
   const { message } = error;
-  const code = /not found/.test(message)
-    ? 'image-not-found'
-    : /unauthorized|authorization failed|denied/.test(message)
-      ? 'image-pull-denied'
-      : /invalid reference/.test(message)
-        ? 'image-invalid-name'
-        : 'image-pull';
-  return new RuntimeError(code, message, { cause: error });
+  return new RuntimeError(pullErrorCode(message), message, { cause: error });
+}
+
+function pullErrorCode(message: string): RuntimeErrorCode {
+  if (/not found/.test(message)) return 'image-not-found';
+  if (/unauthorized|authorization failed|denied/.test(message)) return 'image-pull-denied';
+  return /invalid reference/.test(message) ? 'image-invalid-name' : 'image-pull';
 }
 
 function describeImage(image: ListedImage): ImageStatus {

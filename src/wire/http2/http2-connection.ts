@@ -369,8 +369,9 @@ export class Http2Connection implements StreamOwner {
 
   /** Throws if the peer sends a frame for a stream that was never opened. A closed stream is allowed. */
   #mustHaveBeen(id: number): void {
-    const used = id % 2 === 1 ? (this.client ? id < this.#nextId : id <= this.#lastPeerId) : false;
-    if (!used) throw new ConnectionError(ErrorCode.protocol, `stream ${id} was never opened`);
+    // Servers open no streams, so a stream with an even number was never opened.
+    const isKnown = this.client ? id < this.#nextId : id <= this.#lastPeerId;
+    if (id % 2 === 0 || !isKnown) throw new ConnectionError(ErrorCode.protocol, `stream ${id} was never opened`);
   }
 
   /** Counts a frame that costs the peer nothing. */

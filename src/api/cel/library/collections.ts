@@ -21,7 +21,8 @@ import {
 import { compareValues, int } from './operators.ts';
 
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
-const SUMMABLE = ['int', 'uint', 'double', 'duration'];
+/** Sums of empty lists, by element type. */
+const ZEROS: Readonly<Record<string, Value>> = { int: 0n, uint: new Uint(0n), double: 0, duration: new Duration(0n) };
 
 function sum(list: List, zero: Value): Value {
   let total = zero;
@@ -127,10 +128,9 @@ const lists: readonly Overload[] = [
       ),
     ];
   }),
-  ...SUMMABLE.map((type) => {
-    const zero: Value = type === 'int' ? 0n : type === 'uint' ? new Uint(0n) : type === 'double' ? 0 : new Duration(0n);
-    return declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits);
-  }),
+  ...Object.entries(ZEROS).map(([type, zero]) =>
+    declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits),
+  ),
   declare('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), reads),
   declare('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), reads),
   declare('list<A>.slice(int, int): list<A>', slice, kept),

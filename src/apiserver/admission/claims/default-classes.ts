@@ -24,7 +24,10 @@ function defaults(classes: Iterable<CachedObject>, marks: readonly string[]): Re
   return [...classes]
     .map((object) => object.shared())
     .filter((object) => marks.some((mark) => object.metadata?.annotations?.[mark] === 'true'))
-    .sort((a, b) => (created(a) === created(b) ? (name(a) < name(b) ? -1 : 1) : created(a) > created(b) ? -1 : 1));
+    .sort((a, b) => {
+      if (created(a) === created(b)) return name(a) < name(b) ? -1 : 1;
+      return created(a) > created(b) ? -1 : 1;
+    });
 }
 
 export function defaultStorageClass(classes: () => Iterable<CachedObject>): AdmissionPlugin {

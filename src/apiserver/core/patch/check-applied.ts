@@ -103,13 +103,8 @@ function goSyntax(value: JsonValue): string {
 }
 
 function typeName(value: JsonValue): string {
-  return value === null
-    ? 'null'
-    : Array.isArray(value)
-      ? 'list'
-      : isObject(value)
-        ? 'map'
-        : typeof value === 'bigint'
-          ? 'number'
-          : typeof value;
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'list';
+  if (isObject(value)) return 'map';
+  return typeof value === 'bigint' ? 'number' : typeof value;
 }

@@ -99,7 +99,8 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
     const ours = a[element];
     if (ours === undefined) continue;
     const theirs = child(b, element);
-    const left = theirs === undefined ? (wanted ? undefined : ours) : combineNode(ours, theirs, wanted);
+    const alone = wanted ? undefined : ours;
+    const left = theirs === undefined ? alone : combineNode(ours, theirs, wanted);
     if (left === ours) continue;
     result ??= shallowCopy(a);
     if (left === undefined) delete result[element];
@@ -112,7 +113,10 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
 function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
   const member = isMember(a) && isMember(b) === wanted;
   const below = combine(a, b, wanted);
-  if (!hasElements(below)) return member ? (isEmpty(a) ? a : EMPTY_SET) : undefined;
+  if (!hasElements(below)) {
+    if (!member) return undefined;
+    return isEmpty(a) ? a : EMPTY_SET;
+  }
   if (member === isMember(a) && below === a) return a;
   if (member) return memberNode(below);
   if (!Object.hasOwn(below, SELF)) return below;

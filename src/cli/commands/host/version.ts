@@ -41,12 +41,16 @@ export const versionCommand: Command = {
   },
 };
 
+function relationOf(order: number, isSame: boolean): string {
+  if (order !== 0) return order > 0 ? 'newer' : 'older';
+  return isSame ? 'same' : 'another build of the same version';
+}
+
 async function checkBundle(bundle: string, flags: FlagValues, out: Output): Promise<number> {
   const key = stringFlag(flags, 'key');
   const { compareBundle } = await import('../../../host/openshift/release-bundles.ts');
   const { version, architectures, isSame } = await compareBundle(bundle, process.execPath, { key, root: undefined });
-  const order = compareReleases(version, PRODUCT_VERSION);
-  const relation = order > 0 ? 'newer' : order < 0 ? 'older' : isSame ? 'same' : 'another build of the same version';
+  const relation = relationOf(compareReleases(version, PRODUCT_VERSION), isSame);
   const document = await printDocument(flags, {
     executable: PRODUCT_VERSION,
     bundle: { version, architectures },

@@ -29,14 +29,10 @@ export function hostConfigOf({ metadata }: Node): HostConfig {
   ];
   const isDrifted = reason.startsWith(DRIFT);
   const drift = isDrifted ? 'files differ' : current === desired ? 'none' : `to ${desired}`;
-  const level =
-    state === ''
-      ? 'muted'
-      : state === 'Degraded' || state === 'Unreconcilable' || isDrifted
-        ? 'bad'
-        : state === 'Done' && current === desired
-          ? 'good'
-          : 'warn';
+  let level: HostConfig['level'] = 'warn';
+  if (state === '') level = 'muted';
+  else if (state === 'Degraded' || state === 'Unreconcilable' || isDrifted) level = 'bad';
+  else if (state === 'Done' && current === desired) level = 'good';
   return { level, state: state === '' ? 'not managed' : state, current, desired, drift, reason };
 }
 

@@ -21,9 +21,15 @@ import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';
 import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
 import { LostHosts } from '../../ui/lost-hosts.tsx';
-import { Link, pathOf, State } from '../../ui/parts.tsx';
+import { type Level, Link, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 
+const LEVELS: Readonly<Record<ReturnType<typeof clusterHealth>['level'], Level>> = {
+  good: 'good',
+  warning: 'warn',
+  error: 'bad',
+  unknown: 'muted',
+};
 const MAX_EVENTS = 10;
 /** Maximum number of nodes whose history is read. */
 const MAX_NODES = 20;
@@ -36,13 +42,11 @@ export default function Overview() {
   const operators = useFeed(CLUSTER_OPERATORS);
   const known = <T,>({ version, items }: { version: number; items: readonly T[] }) => (version > 0 ? items : undefined);
   const health = clusterHealth({ nodes: known(nodes), pods: known(pods), operators: known(operators) });
-  const level =
-    health.level === 'good' ? 'good' : health.level === 'error' ? 'bad' : health.level === 'warning' ? 'warn' : 'muted';
   return (
     <>
       <h1>Overview</h1>
       <p class="health" data-level={health.level}>
-        <State level={level} text={health.sentence} /> <Freshness of={nodes} />
+        <State level={LEVELS[health.level]} text={health.sentence} /> <Freshness of={nodes} />
       </p>
       {nodes.error !== undefined && nodes.version === 0 ? <p class="bad">{nodes.error.message}</p> : null}
       {health.problems.length === 0 ? null : (

@@ -26,6 +26,7 @@ export function Debug({ pod }: { readonly pod: Pod }) {
   const attach = useAccess(questionOf('create', PODS, namespace, { name, subresource: 'attach' }));
   const request = { image, command, target };
   const problem = validateDebug(request);
+  const disabled = attach.allowed ? problem : attach.reason;
   useCommand(kubectl('debug', '-it', '-n', namespace, name, `--image=${image || 'IMAGE'}`, `--target=${target}`));
   return (
     <>
@@ -64,7 +65,7 @@ export function Debug({ pod }: { readonly pod: Pod }) {
         <Action
           label="Add a debug container"
           question={questionOf('patch', PODS, namespace, { name, subresource: 'ephemeralcontainers' })}
-          {...(attach.allowed ? (problem === undefined ? {} : { disabled: problem }) : { disabled: attach.reason })}
+          {...(disabled === undefined ? {} : { disabled })}
           run={async () => setContainer(await addDebugContainer(api, pod, request, suffix))}
         />
       </form>

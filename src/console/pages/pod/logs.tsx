@@ -2,12 +2,19 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { logsCommand } from '../../data/kubectl.ts';
 import { containerNames } from '../../data/pods/debug.ts';
-import { followLog, LogBuffer, type LogLine } from '../../data/pods/logs.ts';
+import { followLog, LogBuffer, type LogLevel, type LogLine } from '../../data/pods/logs.ts';
 import { FrameBatcher } from '../../data/watch/frames.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api, clock, random } from '../../ui/context.ts';
 
 const SHOWN_LINES = 1_000;
+const LEVEL_CLASSES: Readonly<Record<LogLevel, string>> = {
+  error: 'bad',
+  warning: 'warn',
+  info: '',
+  debug: 'muted',
+  none: '',
+};
 
 /** Live log with search, level colours and download. */
 export function Logs({ pod }: { readonly pod: Pod }) {
@@ -110,11 +117,7 @@ export function Logs({ pod }: { readonly pod: Pod }) {
           </p>
         ) : null}
         {shown.map(({ number, text, level, time }) => (
-          <div
-            key={number}
-            class={level === 'error' ? 'bad' : level === 'warning' ? 'warn' : level === 'debug' ? 'muted' : ''}
-            title={time}
-          >
+          <div key={number} class={LEVEL_CLASSES[level]} title={time}>
             {text}
           </div>
         ))}

@@ -86,7 +86,8 @@ function Form() {
   ];
   const set = (field: keyof ApplicationForm, text: string): void => {
     const isNumber = field === 'replicas' || field === 'port';
-    const value = isNumber ? (text.trim() === '' ? undefined : Number(text)) : text.trim();
+    const number = text.trim() === '' ? undefined : Number(text);
+    const value = isNumber ? number : text.trim();
     setForm({ ...form, [field]: field === 'replicas' ? (value ?? Number.NaN) : value });
   };
   return (

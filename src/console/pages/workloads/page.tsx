@@ -12,8 +12,14 @@ import { useFeed, useNow } from '../../ui/hooks.ts';
 import { currentNamespace, type Level, Link, NamespaceChoice, pathOf, State } from '../../ui/parts.tsx';
 import { WORKLOADS } from './kinds.ts';
 
-export const levelOf = ({ health }: WorkloadState): Level =>
-  health === 'good' ? 'good' : health === 'bad' ? 'bad' : health === 'idle' ? 'muted' : 'warn';
+const LEVELS: Readonly<Record<WorkloadState['health'], Level>> = {
+  good: 'good',
+  progressing: 'warn',
+  bad: 'bad',
+  idle: 'muted',
+};
+
+export const levelOf = ({ health }: WorkloadState): Level => LEVELS[health];
 
 export default function Workloads({ query }: PageProps) {
   const type = WORKLOADS.find(({ plural }) => plural === query.get('kind')) ?? DEPLOYMENTS;

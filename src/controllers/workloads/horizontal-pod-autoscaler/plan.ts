@@ -244,15 +244,12 @@ class Draft {
   }
 
   status(current: number, desired: number): HorizontalPodAutoscalerStatus {
-    const { lastScaleTime } = this.#autoscaler.status ?? {};
+    const scaledNow = desired === current ? undefined : timestamp(this.#nowMs);
+    const lastScaleTime = scaledNow ?? this.#autoscaler.status?.lastScaleTime;
     const { generation } = this.#autoscaler.metadata ?? {};
     return {
       ...(generation === undefined ? {} : { observedGeneration: generation }),
-      ...(desired === current
-        ? lastScaleTime === undefined
-          ? {}
-          : { lastScaleTime }
-        : { lastScaleTime: timestamp(this.#nowMs) }),
+      ...(lastScaleTime === undefined ? {} : { lastScaleTime }),
       currentReplicas: current,
       desiredReplicas: desired,
       ...(this.metrics.length === 0 ? {} : { currentMetrics: this.metrics }),

@@ -226,9 +226,10 @@ function nextStatus(
   if (isOver) conclude(progress, outcome, conditions, events, nowMs);
   const succeeded = indexed ? progress.succeededIndexes.total : counted.succeeded;
   const completedIndexes = progress.succeededIndexes.toString();
+  const startedAt = startTime ?? (isOver ? timestamp(nowMs) : undefined);
   return {
     ...(conditions.length === 0 ? {} : { conditions }),
-    ...(startTime === undefined ? (isOver ? { startTime: timestamp(nowMs) } : {}) : { startTime }),
+    ...(startedAt === undefined ? {} : { startTime: startedAt }),
     ...(isOver && outcome.type === 'SuccessCriteriaMet' ? { completionTime: timestamp(nowMs) } : {}),
     ...(progress.active.length === 0 ? {} : { active: progress.active.length }),
     ...(succeeded === 0 ? {} : { succeeded }),

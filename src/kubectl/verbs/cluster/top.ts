@@ -126,13 +126,9 @@ function sorted<T extends { readonly name: string; readonly usage: Usage }>(
 ): T[] {
   const by = session.context.flags.text('sort-by');
   if (by !== '' && by !== 'cpu' && by !== 'memory') throw new ClientError('--sort-by accepts only cpu or memory');
-  return entries.toSorted((left, right) =>
-    by === 'cpu'
-      ? right.usage.milli - left.usage.milli
-      : by === 'memory'
-        ? right.usage.bytes - left.usage.bytes
-        : left.name < right.name
-          ? -1
-          : 1,
-  );
+  return entries.toSorted((left, right) => {
+    if (by === 'cpu') return right.usage.milli - left.usage.milli;
+    if (by === 'memory') return right.usage.bytes - left.usage.bytes;
+    return left.name < right.name ? -1 : 1;
+  });
 }

@@ -43,19 +43,20 @@ export const run = (context: VerbContext): Promise<number> =>
     for (const name of names) {
       const target = await oneTarget(session, [name], 'pods');
       const object = await currentObject(session, target);
-      const { pod, container } =
-        object.kind === 'Node'
-          ? await onNode(session, target.name, merge)
-          : object.kind !== 'Pod'
-            ? unsupported(object)
-            : flags.text('copy-to') === ''
-              ? await beside(session, object, merge)
-              : await copied(session, object, custom === undefined ? undefined : merge);
+      const { pod, container } = await started(session, object, merge, custom !== undefined);
       const isAttached = flags.has('attach') ? flags.bool('attach') : flags.bool('stdin');
       if (isAttached && container !== '') code = (await attach(session, pod, container)) || code;
     }
     return code;
   });
+
+/** Starts the debug container of one object. A copy of a pod is changed only by a `--custom` container. */
+function started(session: Session, object: AnyObject, merge: CustomMerge, isCustom: boolean): Promise<Started> {
+  if (object.kind === 'Node') return onNode(session, object.metadata?.name ?? '', merge);
+  if (object.kind !== 'Pod') return unsupported(object);
+  if (session.context.flags.text('copy-to') === '') return beside(session, object, merge);
+  return copied(session, object, isCustom ? merge : undefined);
+}
 
 /** Checks the flags. Throws ClientError with kubectl's messages, in the order of kubectl's checks. */
 function check(context: VerbContext, names: readonly string[], profile: Profile, custom: Fields | undefined): void {

@@ -63,7 +63,9 @@ export const run = (context: VerbContext): Promise<number> =>
 function portsOf(spec: string, object: AnyObject, pod: AnyObject): { readonly local: number; readonly remote: number } {
   const [left = '', right] = spec.split(':');
   const remote = remotePort(right ?? left, object, pod);
-  const local = right === undefined ? (/^\d+$/.test(left) ? Number(left) : remote) : left === '' ? 0 : Number(left);
+  const isName = right === undefined && !/^\d+$/.test(left);
+  // `:80` chooses a free local port, and a single port name uses the number of the remote port.
+  const local = isName ? remote : Number(left);
   if (!Number.isInteger(local) || local < 0 || local > 65_535) throw new ClientError(`invalid port format '${spec}'`);
   return { local, remote };
 }

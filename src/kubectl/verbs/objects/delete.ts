@@ -13,20 +13,24 @@ import { currentObject, pathOfTarget, type Target, targetsOf } from '../../targe
 
 const POLL_MS = 250;
 
+/** Grace period of the requests; undefined for the one of the object. A negative `grace` means that no flag sets it. */
+function gracePeriodOf(grace: number, isForced: boolean): number | undefined {
+  if (grace < 0) return isForced ? 0 : undefined;
+  // As in kubectl, only --force deletes immediately.
+  return grace === 0 && !isForced ? 1 : grace;
+}
+
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
     const targets = await targetsOf(session);
-    const isSelected = flags.text('selector') !== '' || flags.bool('all') || flags.text('field-selector') !== '';
     if (targets.length === 0) {
-      if (!isSelected && !flags.bool('ignore-not-found')) io.err('No resources found\n');
-      else io.err('No resources found\n');
+      io.err('No resources found\n');
       return 0;
     }
     const grace = flags.has('grace-period') ? flags.int('grace-period') : flags.bool('now') ? 1 : -1;
     if (flags.bool('now') && flags.has('grace-period'))
       throw new ClientError('--now and --grace-period cannot be specified together');
-    if (grace === 0 && !flags.bool('force')) io.err('');
     if (flags.bool('force') && grace <= 0)
       io.err(
         'Warning: Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.\n',
@@ -34,8 +38,7 @@ export const run = (context: VerbContext): Promise<number> =>
     return deleteTargets(session, targets, {
       ignoreMissing: flags.bool('ignore-not-found') || flags.bool('all'),
       wait: flags.text('wait') !== 'false' && dryRunOf(flags) === 'none',
-      gracePeriodSeconds:
-        flags.bool('force') && grace < 0 ? 0 : grace < 0 ? undefined : grace === 0 && !flags.bool('force') ? 1 : grace,
+      gracePeriodSeconds: gracePeriodOf(grace, flags.bool('force')),
       propagation: propagationOf(flags.text('cascade')),
       timeoutMs:
         flags.text('timeout') === '' || flags.text('timeout') === '0s'

@@ -2,7 +2,7 @@
  * File system operations of a transaction, below the root of a host. Paths are absolute below this root. Symbolic links
  * in parent directories are not followed: each directory is opened relative to its parent.
  */
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import {
   type FileHandle,
   link,
@@ -166,15 +166,15 @@ async function openDirectory(root: string, path: string): Promise<FileHandle> {
   }
 }
 
+function kindOf(found: Stats): Stat['kind'] {
+  if (found.isFile()) return 'file';
+  if (found.isSymbolicLink()) return 'link';
+  return found.isDirectory() ? 'directory' : 'other';
+}
+
 async function statOf(at: string): Promise<Stat> {
   const found = await lstat(at);
-  const kind = found.isFile()
-    ? 'file'
-    : found.isSymbolicLink()
-      ? 'link'
-      : found.isDirectory()
-        ? 'directory'
-        : ('other' as const);
+  const kind = kindOf(found);
   const target = kind === 'link' ? await readlink(at) : '';
   return { kind, mode: found.mode & 0o7777, uid: found.uid, gid: found.gid, size: found.size, target };
 }

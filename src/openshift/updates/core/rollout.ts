@@ -84,7 +84,10 @@ function failure(host: RolloutHost, target: WantedUpdate): string | undefined {
   return undefined;
 }
 
-const rank = ({ master, leadsStore }: RolloutHost): number => (master ? (leadsStore ? 1 : 0) : 2);
+function rank({ master, leadsStore }: RolloutHost): number {
+  if (!master) return 2;
+  return leadsStore ? 1 : 0;
+}
 
 function byFaultsThenOrder(a: RolloutHost, b: RolloutHost): number {
   const masters = Number(b.master) - Number(a.master);

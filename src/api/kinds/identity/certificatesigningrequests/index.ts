@@ -31,8 +31,10 @@ function stampConditions(request: Request, old: Request, context: StrategyContex
 /** Condition column of kubectl, for example `Approved,Issued`, `Denied` or `Pending`. */
 export function requestCondition(request: Request): string {
   const types = new Set((request.status?.conditions ?? []).map((each) => each.type));
-  const state = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : types.size > 0 ? '' : 'Pending';
-  const parts = [state].filter((each) => each !== '');
+  const parts: string[] = [];
+  if (types.has('Denied')) parts.push('Denied');
+  else if (types.has('Approved')) parts.push('Approved');
+  else if (types.size === 0) parts.push('Pending');
   if (types.has('Failed')) parts.push('Failed');
   if ((request.status?.certificate ?? '') !== '') parts.push('Issued');
   return parts.join(',');
