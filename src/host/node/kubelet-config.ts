@@ -52,6 +52,7 @@ export function kubeletConfigOf(
     paths: {
       ...places,
       state: dirname(config.volumeDirectory),
+      localVolumes: settings.paths.localVolumes,
       podLogs: settings.paths.podLogs,
       containerLogs: settings.paths.containerLogs,
       staticPods: config.podManifestConfig.path,

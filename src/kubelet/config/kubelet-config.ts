@@ -16,6 +16,8 @@ export interface KubeletPaths {
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly staticPods: string;
+  /** Directory of the embedded provisioner's volumes. Without it, the node mounts no such volumes. */
+  readonly localVolumes?: string;
   /** Image directory. The disk conditions and image statistics describe its file system. */
   readonly images: string;
 }

@@ -53,6 +53,11 @@ export class PodDirectories {
   iscsiStaging(iqn: string, lun: number, key: string): string {
     return join(this.plugins, 'kubernetes.io/iscsi', fileName(`${iqn}-lun-${lun}-${key}`));
   }
+  /** Directory or disk image of a volume of the embedded provisioner. Undefined if the node has none. */
+  localVolume(name: string): string | undefined {
+    const { localVolumes } = this.paths;
+    return localVolumes === undefined ? undefined : join(localVolumes, fileName(name));
+  }
   /** The kubelet's directory as drivers see it. */
   get driverRoot(): string {
     return this.paths.driverRoot ?? this.paths.volumes;

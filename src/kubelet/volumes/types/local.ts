@@ -35,6 +35,7 @@ export class LocalVolumes implements RecordedVolumes {
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
     const { records, foreign } = this.#host;
+    this.#checkOwner(request);
     const { local, hostPath } = request.persistent?.spec ?? {};
     const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, foreign) : local.path;
     if (local !== undefined) await this.#prepareDirectory(request, path);
@@ -89,6 +90,18 @@ export class LocalVolumes implements RecordedVolumes {
     await tools.resizeLoop(record.file);
   }
 
+  /**
+   * Checks that a provisioned volume is in this node's own directory. The path comes from a report of the node for
+   * which the volume was provisioned, and that node could report a path of another node.
+   */
+  #checkOwner(request: VolumeRequest): void {
+    if (!isProvisioned(request)) return;
+    const { metadata: { name = '' } = {}, spec } = request.persistent ?? {};
+    const path = spec?.local?.path ?? spec?.hostPath?.path;
+    if (path !== this.#host.directories.localVolume(name))
+      throw new Error(`local volume "${name}": ${path} is not in the directory of this node's local volumes`);
+  }
+
   async #prepareDirectory(request: VolumeRequest, path: string): Promise<void> {
     const { foreign, tools, log } = this.#host;
     if (isProvisioned(request)) {
@@ -102,6 +115,7 @@ export class LocalVolumes implements RecordedVolumes {
 
   /** Uses a device directly, and a file, such as the provisioner's, through a loop device. */
   async #setUpBlock(request: VolumeRequest): Promise<void> {
+    this.#checkOwner(request);
     const { records, foreign, tools } = this.#host;
     const file = request.persistent?.spec?.local?.path ?? request.persistent?.spec?.hostPath?.path ?? '';
     const claim = claimKeyOf(request);
