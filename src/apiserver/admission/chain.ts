@@ -18,7 +18,7 @@ import { storeKey } from '../storage/object-store.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 import type { WebhookCaller } from '../webhooks/caller.ts';
-import { createAdmission } from './admission.ts';
+import { type AdmissionPlugin, createAdmission } from './admission.ts';
 import { persistentVolumeClaimResize, storageObjectInUseProtection } from './claims/claims.ts';
 import { defaultIngressClass, defaultStorageClass } from './claims/default-classes.ts';
 import { deviceAdminAccess } from './claims/device-admin-access.ts';
@@ -115,6 +115,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     stored: deps.storedNamespace,
     key: (name: string) => storeKey({ definition: namespaceDefinition, namespace: '', name }),
   };
+  const nowMs = (): number => deps.clock.monotonicMs();
   const caller = new HookCaller({
     caller: deps.webhooks,
     namespaces,
@@ -123,30 +124,19 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     access: authorization,
     identities: { admit: deps.settings.mutatingAs, validating: deps.settings.validatingAs },
     newUid: () => deps.random.uuid(),
-    nowMs: () => deps.clock.monotonicMs(),
+    nowMs,
   });
   const { settings } = deps;
-  const nowMs = (): number => deps.clock.monotonicMs();
   const policySources = { kinds: deps.kinds, namespaces, access: authorization, metrics: deps.metrics, nowMs };
   const node = (name: string) => cache.kind('minions').get('', name);
-  const optional = [
-    namespaceAutoProvision(namespaces, deps.createNamespace),
-    namespaceExists(namespaces),
-    limitPodHardAntiAffinityTopology,
-    alwaysPullImages,
-    podNodeSelector(settings.podNodeSelector ?? NO_NODE_SELECTORS, namespaces),
-    podTolerationRestriction(settings.podTolerations ?? NO_TOLERATIONS, namespaces),
-    eventRateLimit(settings.eventLimits ?? [], () => deps.clock.monotonicMs()),
-    extendedResourceToleration,
-    denyServiceExternalIps,
-  ];
-  const ifEnabled = (name: string) => optional.filter((plugin) => plugin.name === name && deps.enabled.has(name));
+  /** A plug-in that is off by default, if it is enabled. */
+  const ifEnabled = (plugin: AdmissionPlugin): AdmissionPlugin[] => (deps.enabled.has(plugin.name) ? [plugin] : []);
   const all = [
-    ...ifEnabled('NamespaceAutoProvision'),
+    ...ifEnabled(namespaceAutoProvision(namespaces, deps.createNamespace)),
     namespaceLifecycle(namespaces),
-    ...ifEnabled('NamespaceExists'),
+    ...ifEnabled(namespaceExists(namespaces)),
     imagePolicy((namespace, name) => cache.kind('openshift.io/imagestreams').get(namespace, name)?.shared()),
-    ...ifEnabled('LimitPodHardAntiAffinityTopology'),
+    ...ifEnabled(limitPodHardAntiAffinityTopology),
     limitRanger((namespace) => {
       const ranges = cache.kind('limitranges');
       return ranges.size === 0 ? [] : ranges.list(namespace);
@@ -168,7 +158,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       rememberGroup: deps.rememberGroup,
     }),
     taintNodesByCondition,
-    ...ifEnabled('AlwaysPullImages'),
+    ...ifEnabled(alwaysPullImages),
     ...okdPlugins(cache, authorization, deps.clock),
     podSecurity({
       settings: settings.podSecurity ?? NO_POD_SECURITY,
@@ -176,12 +166,12 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
       pods: (namespace) => cache.kind('pods').list(namespace),
       clock: deps.clock,
     }),
-    ...ifEnabled('PodNodeSelector'),
+    ...ifEnabled(podNodeSelector(settings.podNodeSelector ?? NO_NODE_SELECTORS, namespaces)),
     priority(() => cache.kind('priorityclasses')),
     defaultTolerationSeconds(settings.tolerationSeconds),
-    ...ifEnabled('PodTolerationRestriction'),
-    ...ifEnabled('EventRateLimit'),
-    ...ifEnabled('ExtendedResourceToleration'),
+    ...ifEnabled(podTolerationRestriction(settings.podTolerations ?? NO_TOLERATIONS, namespaces)),
+    ...ifEnabled(eventRateLimit(settings.eventLimits ?? [], nowMs)),
+    ...ifEnabled(extendedResourceToleration),
     defaultStorageClass(() => cache.kind('storageclasses')),
     storageObjectInUseProtection,
     ownerReferences(authorization, deps.kinds),
@@ -193,7 +183,7 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     certificateSigning(authorization),
     certificateSubjectRestriction,
     defaultIngressClass(() => cache.kind('ingressclasses')),
-    ...ifEnabled('DenyServiceExternalIPs'),
+    ...ifEnabled(denyServiceExternalIps),
     podTopologyLabels(node),
     routeHosts(authorization, deps.domain),
     hostClaims(() => deps.clock.nowMs()),
