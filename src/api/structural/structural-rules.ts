@@ -97,7 +97,7 @@ function metadata(schema: Schema, level: Level, path: string, found: FieldError[
   const more = Object.keys(own.raw).some(
     (name) => !['type', 'properties', 'default'].includes(name) && isGiven(own, name),
   );
-  if (onlyNames && !more) return;
+  if (onlyNames && !more && own.additional === undefined) return;
   found.push(
     fieldError.forbidden(
       `${path}.properties[metadata]`,
@@ -147,6 +147,7 @@ const ONLY_STRUCTURE: readonly (readonly [name: string, what: string])[] = [
   ['title', 'must be empty to be structural'],
   ['description', 'must be empty to be structural'],
   ['nullable', 'must be false to be structural'],
+  ['externalDocs', 'must be undefined to be structural'],
   ['x-kubernetes-preserve-unknown-fields', 'must be false to be structural'],
   ['x-kubernetes-embedded-resource', 'must be false to be structural'],
   ['x-kubernetes-int-or-string', 'must be false to be structural'],
@@ -169,10 +170,15 @@ function nested(schema: Schema, path: string, plainAnyOf: boolean, found: FieldE
     found.push(fieldError.forbidden(`${path}.properties[metadata]`, 'must not be specified in a nested context'));
 }
 
-/** Whether the schema has the keyword. As in Go, null, empty and false values count as absent. */
+/** Keywords that are pointers in Go, so that empty and false values count as given. */
+const POINTERS = new Set(['default', 'example', 'externalDocs', 'x-kubernetes-list-type', 'x-kubernetes-map-type']);
+
+/** Whether the schema has the keyword. As in Go, null and the empty and false values of other keywords are absent. */
 function isGiven({ raw }: Schema, name: string): boolean {
   const value = fieldOf(raw, name);
-  if (value === undefined || value === null || value === '' || value === false) return false;
+  if (value === undefined || value === null) return false;
+  if (POINTERS.has(name)) return true;
+  if (value === '' || value === false) return false;
   return !Array.isArray(value) || value.length > 0;
 }
 

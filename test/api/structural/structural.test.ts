@@ -436,6 +436,29 @@ describe('structural schemas', () => {
         of({ a: { type: 'string', anyOf: [{ type: 'string', minLength: 1 }] } }),
         /anyOf\[0\]\.type: Forbidden: must be empty to be structural/,
       ],
+      // These keywords are pointers in Go, so every value except null counts as given.
+      ...[false, '', [], {}, 0].map((value): [JsonObject, RegExp] => [
+        of({ a: { type: 'string', anyOf: [{ default: value }] } }),
+        /s\.properties\[a\]\.anyOf\[0\]\.default: Forbidden: must be undefined to be structural/,
+      ]),
+      [
+        of({ a: { type: 'string', not: { externalDocs: {} } } }),
+        /s\.properties\[a\]\.not\.externalDocs: Forbidden: must be undefined to be structural/,
+      ],
+      [
+        of({ a: { type: 'array', items: { type: 'string' }, allOf: [{ 'x-kubernetes-list-type': '' }] } }),
+        /allOf\[0\]\.x-kubernetes-list-type: Forbidden: must be undefined to be structural/,
+      ],
+      [
+        of({ metadata: { type: 'object', additionalProperties: false } }),
+        /must not specify anything other than name and generateName/,
+      ],
+      [
+        of({
+          a: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer', default: '' }, { type: 'string' }] },
+        }),
+        /anyOf\[0\]\.type: Forbidden: must be empty to be structural/,
+      ],
       [
         of({ a: of({}) }, { anyOf: [{ properties: { a: { properties: { b: { minLength: 1 } } } } }] }),
         /s\.properties\[a\]\.properties\[b\]: Required value: because it is defined in s\.anyOf\[0\]\.properties\[a\]\.properties\[b\]/,
