@@ -2,11 +2,10 @@
 import type { AreaFacts, Finding } from '../port.ts';
 import { bytesText, check, error, ok, orOk, percent, shell, skipped, unknown, warning } from './check.ts';
 
-/**
- * Free share below which pods may be evicted: the kubelet evicts them below 15 % for images, and below 10 % for the
- * node.
- */
-const EVICTION_SHARE = 0.15;
+/** Free share below which the kubelet evicts pods, by content of the file system. */
+const EVICTION_SHARE: Readonly<Record<string, number>> = { images: 0.15, 'state of pods': 0.1 };
+/** Free share below which a file system without images and state of pods is reported. */
+const LOW_SHARE = 0.1;
 const FULL_BYTES = 200 * 1024 * 1024;
 /** Free bytes below which /run is full. It is in memory and often small. */
 const FULL_RUN_BYTES = 8 * 1024 * 1024;
@@ -68,7 +67,9 @@ const diskSpace = check({
   title: 'file systems have free space',
   group: 'disk',
   preflight: true,
-  explanation: 'Below 15 % the kubelet evicts pods; below 200 MiB (8 MiB in /run) images, logs and the store fail.',
+  explanation:
+    'The kubelet evicts pods below 15 % on the disk of the images and below 10 % on the disk of the pods. Below 200 ' +
+    'MiB (8 MiB in /run) images, logs and the store fail.',
   needs: ['areas'],
   run: ({ areas }) => {
     const findings = byMount(areas).flatMap(({ directory, what, bytes = 0, freeBytes = 0, mount = directory }) => {
@@ -78,7 +79,11 @@ const diskSpace = check({
       const fix = `hyperedge image remove --unused; journalctl --vacuum-size=100M; du -xh --max-depth=3 ${shell(mount)} | sort -h | tail -20`;
       const full = what === 'temporary files' ? FULL_RUN_BYTES : FULL_BYTES;
       if (freeBytes < full) return [error(evidence, fix)];
-      return share < EVICTION_SHARE ? [warning(`${evidence}: pods are evicted`, fix)] : [];
+      const shares = known(areas)
+        .filter((area) => (area.mount ?? area.directory) === mount)
+        .map((area) => EVICTION_SHARE[area.what] ?? 0);
+      if (share < Math.max(...shares)) return [warning(`${evidence}: pods are evicted`, fix)];
+      return share < LOW_SHARE ? [warning(evidence, fix)] : [];
     });
     const smallest = byMount(areas).toSorted((a, b) => (a.freeBytes ?? 0) - (b.freeBytes ?? 0))[0];
     const evidence = `least free: ${bytesText(smallest?.freeBytes ?? 0)} on ${smallest?.mount ?? '/'}`;

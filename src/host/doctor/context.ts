@@ -38,6 +38,7 @@ export interface DoctorContext extends DoctorOptions {
 const AREAS = [
   { path: 'etc/origin', what: 'configuration' },
   { path: 'var/lib/origin', what: 'state of pods' },
+  { path: 'var/lib/origin/images', what: 'images' },
   { path: 'var/log', what: 'logs' },
   { path: 'run', what: 'temporary files' },
 ] as const;
