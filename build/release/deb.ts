@@ -99,5 +99,8 @@ async function md5(entry: Entry & { readonly type: 'file' | 'copy' }): Promise<s
   return hash.digest('hex');
 }
 
-/** Version in Debian's notation, in which a pre-release sorts before its release. */
-export const debianVersion = (version: string): string => version.replace('-', '~');
+/**
+ * Version in Debian's notation, in which a pre-release sorts before its release. Further hyphens become periods, because
+ * a hyphen begins a Debian revision.
+ */
+export const debianVersion = (version: string): string => version.replace(/^([^+-]*)-/, '$1~').replaceAll('-', '.');

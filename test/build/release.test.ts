@@ -224,7 +224,13 @@ describe('release', () => {
     }
   });
 
-  test('sorts a pre-release before its release', () => {
+  test('sorts Debian versions as semantic versions, and without a Debian revision', { skip: noDpkg }, async () => {
     assert.equal(debianVersion('1.2.3-rc.1'), '1.2.3~rc.1');
+    assert.equal(debianVersion('1.2.3+build-7'), '1.2.3+build.7');
+    const ascending = ['1.2.2', '1.2.3-rc.1', '1.2.3-rc-a.1', '1.2.3-rc-a-b.1', '1.2.3'].map(debianVersion);
+    for (const [index, version] of ascending.entries()) {
+      assert.doesNotMatch(version, /-/);
+      for (const later of ascending.slice(index + 1)) await run('dpkg', ['--compare-versions', version, 'lt', later]);
+    }
   });
 });
