@@ -37,14 +37,19 @@ const SECURITY: ContainerSecurity = {
   procMount: 'default',
 };
 
-/** `lacks`: cases by title that this implementation does not support, with the reason. They are skipped. */
+/**
+ * `lacks`: cases by title that this implementation does not support, with the reason. They are skipped. Throws if a
+ * title is not that of a case.
+ */
 export function runtimeConformance(
   name: string,
   factory: () => Promise<RuntimeUnderTest>,
   lacks: Readonly<Record<string, string>> = {},
 ): void {
+  const unknown = new Set(Object.keys(lacks));
   const it = (title: string, work: () => Promise<unknown>): void => {
     const skip = lacks[title] ?? false;
+    unknown.delete(title);
     void declare(title, { skip }, async () => void (await work()));
   };
   describe(`runtime conformance: ${name}`, { timeout: 230_000 }, () => {
@@ -665,5 +670,6 @@ export function runtimeConformance(
         });
         await assert.rejects(cri().createContainer(sandboxId, unknownUser), { code: 'create-failed' });
       }));
+    assert.deepEqual([...unknown], [], 'titles that are not those of cases');
   });
 }
