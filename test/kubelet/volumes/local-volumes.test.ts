@@ -1,7 +1,7 @@
 /** Volumes of the embedded provisioner with real directories and mounts. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { access, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -28,7 +28,10 @@ let records: MountRecords;
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'he-local-volumes-'));
   for (const name of ['disk', 'local-volumes']) await mkdir(join(root, name));
-  const directories = new PodDirectories({ volumes: join(root, 'volumes') } as never, {} as never);
+  const directories = new PodDirectories(
+    { volumes: join(root, 'volumes'), localVolumes: join(root, 'local-volumes') } as never,
+    {} as never,
+  );
   const files = createKubeletFiles(mounts);
   const tools = createVolumeTools({ createdVolumes: join(root, 'etc/created'), log: silentLog });
   records = new MountRecords(directories, files.pods, tools, isDurable);
@@ -90,4 +93,22 @@ test('a volume is unmounted while the host has a file system below its directory
   await tearDown('first');
   assert.equal(await mounts.isMountPoint(path), false);
   assert.ok(await mounts.isMountPoint(inner));
+});
+
+test('refuses a provisioned volume outside of the directory of the own node', async () => {
+  const own = join(root, 'local-volumes');
+  // Another node has reported a directory in which a pod of this node has put a link.
+  await symlink(join(root, 'disk'), join(root, 'pvc-1'));
+  for (const path of [join(root, 'pvc-1'), `${own}/pvc-2`, `${own}/../pvc-1`, `${own}/pvc-1/`, own, ''])
+    for (const volumeMode of ['Filesystem', 'Block'])
+      for (const source of ['local', 'hostPath']) {
+        const given = request('first');
+        const spec = { capacity: { storage: '1Mi' }, volumeMode, [source]: { path } };
+        await assert.rejects(
+          volumes.setUp({ ...given, persistent: { ...given.persistent, spec } } as VolumeRequest),
+          /is not in the directory of this node's local volumes/,
+          path,
+        );
+      }
+  assert.deepEqual(await records.all(), []);
 });
