@@ -20,48 +20,33 @@ export function removeCondition(
   return conditions.filter((condition) => condition.type !== type);
 }
 
+/** Condition without its times. */
+export interface ConditionState {
+  readonly type: ConditionType;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+}
+
 /** Sets a condition. A condition with the same status and reason is not changed. */
 export function setCondition(
   conditions: readonly DeploymentCondition[],
-  type: ConditionType,
-  status: 'True' | 'False' | 'Unknown',
-  reason: string,
-  message: string,
+  next: ConditionState,
   nowMs: number,
 ): DeploymentCondition[] {
-  const current = findCondition(conditions, type);
-  if (current?.status === status && current.reason === reason) return [...conditions];
-  return [...removeCondition(conditions, type), condition(current, type, status, reason, message, nowMs)];
+  const current = findCondition(conditions, next.type);
+  if (current?.status === next.status && current.reason === next.reason) return [...conditions];
+  return renewCondition(conditions, next, nowMs);
 }
 
 /** Like `setCondition`, but also updates message and update time when status and reason are unchanged. */
 export function renewCondition(
   conditions: readonly DeploymentCondition[],
-  type: ConditionType,
-  status: 'True' | 'False' | 'Unknown',
-  reason: string,
-  message: string,
+  { type, status, reason, message }: ConditionState,
   nowMs: number,
 ): DeploymentCondition[] {
-  const current = findCondition(conditions, type);
-  return [...removeCondition(conditions, type), condition(current, type, status, reason, message, nowMs)];
-}
-
-function condition(
-  current: DeploymentCondition | undefined,
-  type: ConditionType,
-  status: string,
-  reason: string,
-  message: string,
-  nowMs: number,
-): DeploymentCondition {
   const now = timestamp(nowMs);
-  return {
-    type,
-    status,
-    lastUpdateTime: now,
-    lastTransitionTime: transitionTime(current, status, now),
-    reason,
-    message,
-  };
+  const lastTransitionTime = transitionTime(findCondition(conditions, type), status, now);
+  const renewed = { type, status, lastUpdateTime: now, lastTransitionTime, reason, message };
+  return [...removeCondition(conditions, type), renewed];
 }

@@ -201,7 +201,7 @@ class DeploymentPlanner {
   }
 
   #progress(status: 'True' | 'Unknown', reason: string, message: string): void {
-    this.#conditions = setCondition(this.#conditions, 'Progressing', status, reason, message, this.#nowMs);
+    this.#conditions = setCondition(this.#conditions, { type: 'Progressing', status, reason, message }, this.#nowMs);
   }
 
   /** Deletes the oldest revisions beyond the limit, except sets that have or should have pods. */
@@ -263,7 +263,11 @@ export function createFailedStatus(deployment: Deployment, message: string, nowM
   const conditions = deployment.status?.conditions ?? [];
   return {
     ...deployment.status,
-    conditions: setCondition(conditions, 'Progressing', 'False', REASON.createFailed, message, nowMs),
+    conditions: setCondition(
+      conditions,
+      { type: 'Progressing', status: 'False', reason: REASON.createFailed, message },
+      nowMs,
+    ),
   };
 }
 

@@ -6,7 +6,7 @@
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { timeMs } from '../../../base/times.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
-import { findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
+import { type ConditionState, findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
 import { type Sizes, totalAvailable, totalReady, totalReplicas, totalSpecReplicas } from './sizes.ts';
 
 export const REASON = {
@@ -70,24 +70,21 @@ function countStatus(input: StatusInput): DeploymentStatus {
   const updated = current === undefined ? 0 : totalReplicas([current]);
   const unavailable = Math.max(0, totalSpecReplicas(all) - available);
   const minimum = sizes.rolling ? sizes.replicas - sizes.maxUnavailable : sizes.replicas;
-  const conditions =
+  const availability: ConditionState =
     available >= minimum
-      ? setCondition(
-          input.conditions,
-          'Available',
-          'True',
-          REASON.available,
-          'Deployment has minimum availability.',
-          nowMs,
-        )
-      : setCondition(
-          input.conditions,
-          'Available',
-          'False',
-          REASON.unavailable,
-          'Deployment does not have minimum availability.',
-          nowMs,
-        );
+      ? {
+          type: 'Available',
+          status: 'True',
+          reason: REASON.available,
+          message: 'Deployment has minimum availability.',
+        }
+      : {
+          type: 'Available',
+          status: 'False',
+          reason: REASON.unavailable,
+          message: 'Deployment does not have minimum availability.',
+        };
+  const conditions = setCondition(input.conditions, availability, nowMs);
   // Zero counts are omitted, as in upstream's encoding.
   return {
     ...(deployment.metadata?.generation === undefined ? {} : { observedGeneration: deployment.metadata.generation }),
@@ -141,28 +138,29 @@ function judge(
     if (complete) {
       conditions = setCondition(
         conditions,
-        'Progressing',
-        'True',
-        REASON.complete,
-        `${subject} has successfully progressed.`,
+        {
+          type: 'Progressing',
+          status: 'True',
+          reason: REASON.complete,
+          message: `${subject} has successfully progressed.`,
+        },
         nowMs,
       );
     } else if (isProgressing(old, status)) {
       conditions = renewCondition(
         conditions,
-        'Progressing',
-        'True',
-        REASON.updated,
-        `${subject} is progressing.`,
+        { type: 'Progressing', status: 'True', reason: REASON.updated, message: `${subject} is progressing.` },
         nowMs,
       );
     } else if (hasTimedOut(progress, deadlineMs, nowMs)) {
       conditions = setCondition(
         conditions,
-        'Progressing',
-        'False',
-        REASON.timedOut,
-        `${subject} has timed out progressing.`,
+        {
+          type: 'Progressing',
+          status: 'False',
+          reason: REASON.timedOut,
+          message: `${subject} has timed out progressing.`,
+        },
         nowMs,
       );
     }
