@@ -1,4 +1,5 @@
 /** Small parts that many pages use. */
+
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -9,6 +10,7 @@ import type { Finding } from '../data/pods/explain.ts';
 import { hrefOf, place, setQuery } from '../shell/router.ts';
 import { showFailure, showToast } from '../shell/toasts.tsx';
 import { useAccess, useFeed } from './hooks.ts';
+import { ShortTable } from './short-table.tsx';
 
 export const Link = ({ to, children }: { readonly to: string; readonly children: ComponentChildren }) => (
   <a href={hrefOf(to)}>{children}</a>
@@ -146,32 +148,14 @@ export function Conditions({ object, nowMs }: { readonly object: KubeObject; rea
   const conditions = conditionsOf(object);
   if (conditions.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-    <section class="scroll" aria-label="Conditions" tabIndex={0}>
-      <table>
-        <caption>Conditions</caption>
-        <thead>
-          <tr>
-            {['Type', 'Status', 'Reason', 'Message', 'Since'].map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {conditions.map(({ type, status, reason, message, since }) => (
-            <tr key={type}>
-              <td>{type}</td>
-              <td>{status}</td>
-              <td>{reason}</td>
-              <td>{message}</td>
-              <td>{ageText(since, nowMs)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ShortTable
+      label="Conditions"
+      columns={['Type', 'Status', 'Reason', 'Message', 'Since']}
+      rows={conditions.map(({ type, status, reason, message, since }) => ({
+        key: type,
+        cells: [type, status, reason, message, ageText(since, nowMs)],
+      }))}
+    />
   );
 }
 

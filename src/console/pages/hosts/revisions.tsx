@@ -1,13 +1,15 @@
 /** Revisions of the control plane by component and host, and differences of settings. */
+
 import { useState } from 'preact/hooks';
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { type AnyObject, CONFIG_MAPS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
-import { nodeRevisions, OPERANDS, revisionViews } from '../../data/hosts/revisions.ts';
+import { type NodeRevision, nodeRevisions, OPERANDS, revisionViews } from '../../data/hosts/revisions.ts';
 import { kubectl } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { useFeed, useNow } from '../../ui/hooks.ts';
 import { State } from '../../ui/parts.tsx';
+import { ShortTable } from '../../ui/short-table.tsx';
 import { DiffOf } from './diff.tsx';
 
 type Operand = (typeof OPERANDS)[number];
@@ -76,6 +78,12 @@ function Component({ operand }: { readonly operand: Operand }) {
   );
 }
 
+function RevisionState({ current, target, failed }: NodeRevision) {
+  if (target > 0) return <State level="warn" text={`installs ${target}`} />;
+  if (failed > current) return <State level="bad" text={`revision ${failed} failed`} />;
+  return <State level="good" text="installed" />;
+}
+
 /** Hosts of a component with their revisions. */
 export function Hosts({ operand }: { readonly operand: Operand }) {
   const type = TYPES.get(operand.plural);
@@ -83,38 +91,14 @@ export function Hosts({ operand }: { readonly operand: Operand }) {
   const nodes = items.flatMap(nodeRevisions);
   if (error !== undefined && items.length === 0) return <p class="bad">{error.message}</p>;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-    <section class="scroll" aria-label="Hosts" tabIndex={0}>
-      <table>
-        <caption>Hosts of {operand.name}</caption>
-        <thead>
-          <tr>
-            {['Host', 'Revision', 'State', 'Errors'].map((each) => (
-              <th key={each} scope="col">
-                {each}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ node, current, target, failed, errors }) => (
-            <tr key={node}>
-              <td>{node}</td>
-              <td>{current}</td>
-              <td>
-                {target > 0 ? (
-                  <State level="warn" text={`installs ${target}`} />
-                ) : failed > current ? (
-                  <State level="bad" text={`revision ${failed} failed`} />
-                ) : (
-                  <State level="good" text="installed" />
-                )}
-              </td>
-              <td>{errors.join(' ')}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ShortTable
+      label="Hosts"
+      caption={`Hosts of ${operand.name}`}
+      columns={['Host', 'Revision', 'State', 'Errors']}
+      rows={nodes.map((each) => ({
+        key: each.node,
+        cells: [each.node, each.current, <RevisionState key="state" {...each} />, each.errors.join(' ')],
+      }))}
+    />
   );
 }

@@ -1,5 +1,5 @@
 /** Store: its members, the gossip ring, snapshots, and the conditions of its cluster operator. */
-import type { ComponentChildren } from 'preact';
+
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { CLUSTER_OPERATORS, NODES } from '../../data/api/resources.ts';
@@ -23,6 +23,7 @@ import { showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';
 import { useFeed, useNow, useObject, usePoll } from '../../ui/hooks.ts';
 import { Action, Conditions, State } from '../../ui/parts.tsx';
+import { ShortTable } from '../../ui/short-table.tsx';
 import { FlushTimes } from './flush-times.tsx';
 import { Hosts } from './revisions.tsx';
 
@@ -71,7 +72,7 @@ function Members({ masters }: { readonly masters: readonly string[] }) {
         <State level="bad" text="No majority of the members answers, so nothing can be written." />
       ) : null}
       {store.state === 'known' ? null : <p class="bad">The store: {store.reason}</p>}
-      <Facts
+      <ShortTable
         label="Members of the store"
         columns={['Member', 'Role', 'State', 'Lag (entries)', 'Flush', 'Size']}
         rows={memberViews(read.value).map(({ name, id, role, level, state, lag, fsync, size }) => ({
@@ -80,7 +81,7 @@ function Members({ masters }: { readonly masters: readonly string[] }) {
         }))}
       />
       {ring.state === 'known' ? (
-        <Facts
+        <ShortTable
           label="Gossip ring"
           columns={['Host', 'Roles', 'State', 'Version']}
           rows={(ring.value ?? []).map(({ name, roles, version, state }) => ({
@@ -173,7 +174,7 @@ function Snapshots({ node, nowMs }: { readonly node: string; readonly nowMs: num
           </button>
         )}
       </div>
-      <Facts
+      <ShortTable
         label={`Snapshots of ${node}`}
         columns={['File', 'Revision', 'Age', 'Size', 'Action']}
         rows={snapshots.map(({ name, revision, takenAt, bytes }) => ({
@@ -196,36 +197,3 @@ function Snapshots({ node, nowMs }: { readonly node: string; readonly nowMs: num
     </>
   );
 }
-
-export interface FactsProps {
-  readonly label: string;
-  readonly columns: readonly string[];
-  readonly rows: readonly { readonly key: string; readonly cells: readonly ComponentChildren[] }[];
-}
-
-export const Facts = ({ label, columns, rows }: FactsProps) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-  <section class="scroll" aria-label={label} tabIndex={0}>
-    <table>
-      <caption>{label}</caption>
-      <thead>
-        <tr>
-          {columns.map((each) => (
-            <th key={each} scope="col">
-              {each}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ key, cells }) => (
-          <tr key={key}>
-            {cells.map((cell, index) => (
-              <td key={columns[index]}>{cell}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </section>
-);

@@ -1,4 +1,5 @@
 /** Network policies of a namespace as a graph of reachable groups, beside a table of the same connections. */
+
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Namespace, Pod } from '../../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
@@ -13,6 +14,7 @@ import { useCommand } from '../../shell/command-line.tsx';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
 import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
+import { ShortTable } from '../../ui/short-table.tsx';
 
 const MAX_DRAWN = 60;
 /** Minimum time between two computations of the graph. */
@@ -170,32 +172,14 @@ function Groups({ nodes }: { readonly nodes: readonly GraphNode[] }) {
   if (nodes.length === 0) return <p class="muted">No pod of the namespace has an address in the pod network.</p>;
   const limits = (names: readonly string[]): string => (names.length === 0 ? 'open' : `limited by ${names.join(', ')}`);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-    <section class="scroll" aria-label="Groups of pods" tabIndex={0}>
-      <table>
-        <caption>Groups of pods</caption>
-        <thead>
-          <tr>
-            {['Group', 'Pods', 'Labels in policies', 'Incoming', 'Outgoing'].map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ id, name, detail, pods, policies }) => (
-            <tr key={id}>
-              <td>{name}</td>
-              <td>{pods.length}</td>
-              <td>{detail}</td>
-              <td>{limits(policies.ingress)}</td>
-              <td>{limits(policies.egress)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ShortTable
+      label="Groups of pods"
+      columns={['Group', 'Pods', 'Labels in policies', 'Incoming', 'Outgoing']}
+      rows={nodes.map(({ id, name, detail, pods, policies }) => ({
+        key: id,
+        cells: [name, pods.length, detail, limits(policies.ingress), limits(policies.egress)],
+      }))}
+    />
   );
 }
 

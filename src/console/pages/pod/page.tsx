@@ -1,4 +1,5 @@
 /** One pod: explanation, containers, events, logs and terminal. */
+
 import { useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/api/access.ts';
@@ -17,6 +18,7 @@ import { Later } from '../../ui/later.tsx';
 import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { podLevel } from '../../ui/pod-table.tsx';
+import { ShortTable } from '../../ui/short-table.tsx';
 import { Debug } from './debug.tsx';
 import { Logs } from './logs.tsx';
 import { TerminalView } from './terminal.tsx';
@@ -81,36 +83,22 @@ function PodState({ pod }: { readonly pod: Pod }) {
         Node {pod.spec?.nodeName ?? 'not chosen yet'}, address {pod.status?.podIP ?? 'none'}, service account{' '}
         {pod.spec?.serviceAccountName ?? 'default'}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
-      <section class="scroll" aria-label="Containers" tabIndex={0}>
-        <table>
-          <caption>Containers</caption>
-          <thead>
-            <tr>
-              {['Name', 'State', 'Ready', 'Restarts', 'Image'].map((each) => (
-                <th key={each} scope="col">
-                  {each}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {statuses.map(({ name: container, state, ready, restartCount, image }) => (
-              <tr key={container}>
-                <td>{container}</td>
-                <td>
-                  {state?.waiting?.reason ??
-                    state?.terminated?.reason ??
-                    (state?.running === undefined ? 'unknown' : 'Running')}
-                </td>
-                <td>{ready === true ? 'yes' : 'no'}</td>
-                <td>{restartCount}</td>
-                <td>{image}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <ShortTable
+        label="Containers"
+        columns={['Name', 'State', 'Ready', 'Restarts', 'Image']}
+        rows={statuses.map(({ name: container, state, ready, restartCount, image }) => ({
+          key: container,
+          cells: [
+            container,
+            state?.waiting?.reason ??
+              state?.terminated?.reason ??
+              (state?.running === undefined ? 'unknown' : 'Running'),
+            ready === true ? 'yes' : 'no',
+            restartCount,
+            image,
+          ],
+        }))}
+      />
       {pod.spec?.nodeName === undefined ? null : (
         <PodUsage node={pod.spec.nodeName} namespace={namespace} name={name} />
       )}

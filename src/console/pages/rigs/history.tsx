@@ -1,10 +1,12 @@
 /** Timeline of the uses of a rig, with the same facts as a table. */
+
 import { useMemo, useState } from 'preact/hooks';
 import type { AnyObject } from '../../data/api/resources.ts';
 import { countText } from '../../data/format.ts';
 import { type Timeline, timelineOf, USE_SPANS, type UseSpan, type UseView, usesOf } from '../../data/hosts/rig-uses.ts';
 import { useNow } from '../../ui/hooks.ts';
 import { Link, pathOf } from '../../ui/parts.tsx';
+import { ShortTable } from '../../ui/short-table.tsx';
 
 /** Coordinates of the drawing, which is stretched to the width of the page. */
 const WIDTH = 1000;
@@ -67,33 +69,29 @@ function Drawing({ timeline: { bars, requesters }, span }: { readonly timeline: 
 
 function Uses({ uses }: { readonly uses: readonly UseView[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-    <section class="scroll" aria-label="Last uses" tabIndex={0}>
-      <table>
-        <caption class="hidden">Last uses, newest first</caption>
-        <thead>
-          <tr>
-            {['Claim', 'Requester', 'From', 'To', 'Duration', 'Node', 'State'].map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {uses.map(({ key, claim, requester, start, end, duration, node, state }) => (
-            <tr key={key}>
-              <td>{claim}</td>
-              <td>{requester}</td>
-              <td>{start}</td>
-              <td>{end || '–'}</td>
-              <td>{duration}</td>
-              <td>{node === '' ? '–' : <Link to={pathOf('nodes', node)}>{node}</Link>}</td>
-              <td>{state}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <ShortTable
+      label="Last uses"
+      caption="Last uses, newest first"
+      hasHiddenCaption={true}
+      columns={['Claim', 'Requester', 'From', 'To', 'Duration', 'Node', 'State']}
+      rows={uses.map(({ key, claim, requester, start, end, duration, node, state }) => ({
+        key,
+        cells: [
+          claim,
+          requester,
+          start,
+          end || '–',
+          duration,
+          node === '' ? (
+            '–'
+          ) : (
+            <Link key="node" to={pathOf('nodes', node)}>
+              {node}
+            </Link>
+          ),
+          state,
+        ],
+      }))}
+    />
   );
 }
