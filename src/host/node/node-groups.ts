@@ -5,6 +5,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { NodeName } from '../../base/brand.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
+import { startApplyLoop } from '../../base/concurrency/apply-loop.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
@@ -44,13 +45,8 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
   }
   const group = await groupNameOf(settings.paths.nodeSysconfig);
   if (group !== undefined) {
-    let applying: Promise<void> = Promise.resolve();
-    const onConfig = (text: string, byPools: boolean): void => {
-      applying = applying
-        .then(() => apply(options, group, text, byPools))
-        .catch((error: unknown) => log.warn('node group not applied', { group, error: messageOf(error) }));
-    };
-    closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, clock, log }));
+    const { onConfig, stop } = applyGroup(options, group);
+    closers.push(followNodeGroup({ informers, client, nodeName, group, onConfig, clock, log }), stop);
   }
   return () => {
     for (const close of closers) close();
@@ -58,14 +54,46 @@ export async function followHostGroup(options: NodeGroupOptions): Promise<() => 
 }
 
 /**
- * Applies a changed group: writes node-config.yaml and restarts the kubelet. Throws for an invalid NodeConfig; then the
- * previous configuration remains.
+ * Applies the texts of a group: writes node-config.yaml and restarts the kubelet. A failure is retried. For an invalid
+ * NodeConfig, the previous configuration remains.
  */
-async function apply(options: NodeGroupOptions, group: string, text: string, byPools: boolean): Promise<void> {
-  const { settings, cgroupDriver, log } = options;
-  const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
-  if (ignored.length > 0) log.warn('fields of the node group have no effect here', { group, fields: ignored });
-  await writeFile(settings.paths.nodeGroup, ownGroupText(text, byPools), { mode: 0o600 });
+function applyGroup(
+  options: NodeGroupOptions,
+  group: string,
+): { readonly onConfig: (text: string, byPools: boolean) => void; readonly stop: () => void } {
+  const { settings, clock, log } = options;
+  let wanted = '';
+  let mustRestart = false;
+  const loop = startApplyLoop({
+    apply: async () => {
+      await writeFile(settings.paths.nodeGroup, wanted, { mode: 0o600 });
+      if (await writeConfig(options)) mustRestart = true;
+      if (!mustRestart) return;
+      log.info('node group applied; restarting the kubelet', { group });
+      await options.restartKubelet();
+      mustRestart = false;
+    },
+    failure: 'node group not applied',
+    clock,
+    log,
+  });
+  return {
+    onConfig: (text, byPools) => {
+      try {
+        const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
+        if (ignored.length > 0) log.warn('fields of the node group have no effect here', { group, fields: ignored });
+        wanted = ownGroupText(text, byPools);
+        loop.touch();
+      } catch (error) {
+        log.warn('node group not applied', { group, error: messageOf(error) });
+      }
+    },
+    stop: () => void loop.stop(),
+  };
+}
+
+/** Writes node-config.yaml. Resolves with true if this changes the kubelet's effective configuration. */
+async function writeConfig({ settings, cgroupDriver, log }: NodeGroupOptions): Promise<boolean> {
   const config = await groupedNodeConfig(settings, cgroupDriver, log);
   const before = await inForce(settings, cgroupDriver);
   const outcome = await writeGenerated(settings.paths.nodeConfig, config);
@@ -73,13 +101,9 @@ async function apply(options: NodeGroupOptions, group: string, text: string, byP
     log.warn('node-config.yaml was edited and is kept; the node group is not applied', {
       file: settings.paths.nodeConfig,
     });
-    return;
   }
-  // The kubelet is not restarted if its effective configuration is unchanged, for example because the pool sets the
-  // same arguments.
-  if (outcome === 'unchanged' || before === (await inForce(settings, cgroupDriver))) return;
-  log.info('node group applied; restarting the kubelet', { group });
-  await options.restartKubelet();
+  // The configuration may have the same effect as before, for example because the pool sets the same arguments.
+  return outcome === 'written' && before !== (await inForce(settings, cgroupDriver));
 }
 
 /** The kubelet's effective configuration as text, for comparison; undefined if the file is invalid. */
