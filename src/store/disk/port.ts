@@ -192,7 +192,10 @@ export interface StoreLog {
    * damaged. Also works on a closed store.
    */
   savePeers(peerUrls: PeerUrls): Promise<void>;
-  /** The peer URLs saved last. Undefined when there are none or they cannot be read. */
+  /**
+   * The peer URLs saved last. Undefined when none were saved. Throws CodedError 'unreadable' if the file cannot be read,
+   * because without it this member could count as the only one and begin a second history.
+   */
   savedPeers(): Promise<PeerUrls | undefined>;
 }
 

@@ -1,25 +1,41 @@
 /** Addresses of the other members in a file beside the database, for a start without the database. */
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { PeerUrls } from './port.ts';
 
 const OTHERS = 'others.json';
 
 export async function savePeers(directory: string, peerUrls: PeerUrls): Promise<void> {
-  const known = await savedPeers(directory);
+  const known = await savedPeers(directory).catch(ignore('the file is replaced'));
   if (known !== undefined && JSON.stringify(known) === JSON.stringify(peerUrls)) return;
   await replaceFile(directory, OTHERS, `${JSON.stringify(peerUrls)}\n`);
 }
 
+/** See `StoreLog.savedPeers`. */
 export async function savedPeers(directory: string): Promise<PeerUrls | undefined> {
+  const path = join(directory, OTHERS);
+  let text: string;
   try {
-    const noted: unknown = JSON.parse(await readFile(join(directory, OTHERS), 'utf8'));
-    return isPeerUrls(noted) ? noted : undefined;
-  } catch {
-    // A missing or damaged file is treated as no information.
-    return undefined;
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw unreadable(path, `cannot be read (${messageOf(error)})`);
   }
+  try {
+    const noted: unknown = JSON.parse(text);
+    if (isPeerUrls(noted)) return noted;
+  } catch {
+    // Reported below, like content of another form.
+  }
+  throw unreadable(path, 'is damaged');
 }
+
+const unreadable = (path: string, what: string): CodedError =>
+  new CodedError(
+    'unreadable',
+    `${path}: ${what}; it names the other members of the cluster; remove it only if this member is the only one`,
+  );
 
 function isPeerUrls(value: unknown): value is PeerUrls {
   return (

@@ -182,14 +182,19 @@ export class RecoveringServer implements EtcdServer {
     const { initialCluster, peerUrls = [], peers, forceNewCluster, storage } = this.#deps;
     // A forced new cluster has no other members.
     if (peers === undefined || forceNewCluster !== undefined) return [];
-    const noted = await storage.savedPeers();
+    const isOther = (urls: readonly string[]): boolean =>
+      urls.length > 0 && !urls.some((url) => peerUrls.includes(url));
+    const known = [...(this.#server?.members ?? []), ...(initialCluster?.members ?? [])]
+      .map((member) => member.peerUrls)
+      .filter(isOther);
+    const noted = await storage.savedPeers().catch((error: unknown) => {
+      // The members that are known otherwise suffice to rebuild this member.
+      if (known.length === 0) throw error;
+      return undefined;
+    });
     // The saved peers are newer than the initial cluster.
     if (noted?.length === 0) return [];
-    const known = [
-      ...[...(this.#server?.members ?? []), ...(initialCluster?.members ?? [])].map((member) => member.peerUrls),
-      ...(noted ?? []),
-    ].filter((urls) => urls.length > 0 && !urls.some((url) => peerUrls.includes(url)));
-    return [...new Map(known.map((urls) => [urls.join(), urls])).values()];
+    return [...new Map([...known, ...(noted ?? []).filter(isOther)].map((urls) => [urls.join(), urls])).values()];
   }
 }
 

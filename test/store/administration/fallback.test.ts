@@ -186,6 +186,22 @@ test('does not restore a snapshot of other members, without a snapshot, or if th
   await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member to rebuild it from: move/);
 });
 
+test('neither restores a snapshot nor begins a new store while the record of other members is unreadable', {
+  timeout: 60_000,
+}, async () => {
+  const first = await begin();
+  await put(first, 0, 5);
+  await snapshot(first, 1);
+  await first.stop();
+  await writeFile(database(), 'damaged'.repeat(1000));
+  const record = join(data, 'others.json');
+  await writeFile(record, '\0'.repeat(20));
+  await assert.rejects(begin, /others\.json: is damaged; it names the other members/);
+  assert.deepEqual(await kept(), []);
+  await rm(database());
+  await assert.rejects(begin, /others\.json: is damaged; it names the other members/);
+});
+
 test('completes an interrupted restore of a snapshot at the next start', { timeout: 60_000 }, async () => {
   const first = await begin();
   await put(first, 0, 5);
