@@ -8,7 +8,6 @@ import { storeFiles } from './store-files.ts';
 export { compactStore } from '../../store/administration/compact.ts';
 export { clusterReport, type MemberReport, memberNamed } from '../../store/administration/members.ts';
 export type { EtcdAdmin, EtcdMember, StoreAccess } from '../../store/administration/port.ts';
-export { pruneSnapshots } from '../../store/administration/snapshots.ts';
 
 export const saveSnapshot = (
   admin: EtcdAdmin,
@@ -19,6 +18,9 @@ export const saveSnapshot = (
 
 export const listSnapshots = (directory: string, verify: boolean) =>
   snapshots.listSnapshots(directory, verify, storeFiles);
+
+export const pruneSnapshots = (directory: string, keep: number, newestFile: string) =>
+  snapshots.pruneSnapshots(directory, keep, newestFile, storeFiles);
 
 export const isUnchanged = (admin: EtcdAdmin, directory: string) => snapshots.isUnchanged(admin, directory, storeFiles);
 

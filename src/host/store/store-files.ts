@@ -5,7 +5,7 @@ import {
   checkKind,
   createSqliteLog,
   lastIntactRevision,
-  snapshotRevision,
+  snapshotPosition,
   summarizeSnapshot,
 } from '../../store/disk/index.ts';
 import { openAssets } from '../process/assets.ts';
@@ -16,7 +16,7 @@ export const storeFiles: StoreFiles = {
   openLog: async (directory, isCopy = false) =>
     createSqliteLog({ directory, nativeBinding: await nativeBinding(), isCopy, log: silentLog }),
   checkKind,
-  revisionOf: async (path) => snapshotRevision(path, await nativeBinding()),
+  positionOf: async (path) => snapshotPosition(path, await nativeBinding()),
   summarize: async (path) => summarizeSnapshot(path, await nativeBinding()),
   lastIntactRevision: async (path) => lastIntactRevision(path, await nativeBinding()),
 };

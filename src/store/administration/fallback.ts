@@ -15,6 +15,7 @@ import { type Fallback, type FallbackResult, lostOf } from '../index.ts';
 import { flushDirectory, writeDurably } from './durable-files.ts';
 import type { StoreFiles } from './port.ts';
 import { restoreSnapshot } from './restore.ts';
+import { newestFirst } from './snapshot-order.ts';
 import { type ListedSnapshot, listSnapshots, scheduledSnapshots } from './snapshots.ts';
 
 export interface FallbackOptions {
@@ -78,7 +79,8 @@ async function fallBack(lastSeen: number, options: FallbackOptions): Promise<Fal
     throw new CodedError('io', `the store was restored ${MAX_FALLBACKS} times within a day; check the disk first`);
   const restoring = join(dataDirectory, RESTORING);
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  const { snapshot, revision } = await restoredFrom(restoring, options, Math.max(before?.revision ?? 0, lastSeen));
+  const restoredAt = before?.revision ?? 0;
+  const { snapshot, revision } = await restoredFrom(restoring, options, restoredAt, Math.max(restoredAt, lastSeen));
   const last = await options.files.lastIntactRevision(join(dataDirectory, DATABASE));
   const known = Math.max(lastSeen, last ?? 0);
   const to = last !== undefined || known > snapshot.revision ? known : undefined;
@@ -95,12 +97,13 @@ async function fallBack(lastSeen: number, options: FallbackOptions): Promise<Fal
 async function restoredFrom(
   restoring: string,
   options: FallbackOptions,
+  restoredAt: number,
   usedUpTo: number,
 ): Promise<{ readonly snapshot: ListedSnapshot; readonly revision: number }> {
   const { name, peerUrls, token, files, log } = options;
   const target = { dataDirectory: restoring, name, members: [{ name, peerUrls }], token };
   const problems: string[] = [];
-  for (const snapshot of await candidates(options)) {
+  for (const snapshot of await candidates(options, restoredAt)) {
     await rm(restoring, { recursive: true, force: true });
     try {
       if (snapshot.problem !== '') throw new CodedError('corrupt', snapshot.problem);
@@ -134,9 +137,11 @@ async function restoredFrom(
 const whereOf = ({ snapshots }: FallbackOptions): string =>
   typeof snapshots === 'string' ? snapshots : dirname(snapshots.only);
 
-async function candidates(options: FallbackOptions): Promise<ListedSnapshot[]> {
+/** Snapshots to try in order. `restoredAt`: revision of the last fallback, below which snapshots are older. */
+async function candidates(options: FallbackOptions, restoredAt: number): Promise<ListedSnapshot[]> {
   const { snapshots, files } = options;
-  if (typeof snapshots === 'string') return scheduledSnapshots(snapshots, files);
+  if (typeof snapshots === 'string')
+    return newestFirst(await scheduledSnapshots(snapshots, files), ({ revision }) => revision >= restoredAt);
   return (await listSnapshots(whereOf(options), false, files)).filter(({ file }) => file === snapshots.only);
 }
 

@@ -119,6 +119,11 @@ export interface SnapshotSummary {
   readonly memberId: string;
 }
 
+export interface SnapshotPosition {
+  readonly revision: number;
+  readonly clusterId: string;
+}
+
 /** Snapshot files and data directories, provided from `store/disk`. */
 export interface StoreFiles {
   /** Returns the unopened log in `directory`. `isCopy`: the directory contains only a copied database file. */
@@ -128,9 +133,9 @@ export interface StoreFiles {
    * 'unsupported'.
    */
   checkKind(path: string, live?: boolean): void;
-  /** Last revision of a snapshot. Throws CodedError 'corrupt', 'unsupported' with the file. */
-  revisionOf(path: string): Promise<number>;
-  /** Checks the checksum of every row. Throws like `revisionOf`. */
+  /** Last revision and cluster of a snapshot. Throws CodedError 'corrupt', 'unsupported' with the file. */
+  positionOf(path: string): Promise<SnapshotPosition>;
+  /** Checks the checksum of every row. Throws like `positionOf`. */
   summarize(path: string): Promise<SnapshotSummary>;
   /** Last revision of a damaged database whose row is intact. Undefined when no row can be read. Read-only. */
   lastIntactRevision(path: string): Promise<number | undefined>;

@@ -6,7 +6,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { OnProgress } from '../../base/progress.ts';
 import { flushDirectory } from './durable-files.ts';
-import type { EtcdAdmin, SnapshotSummary, StoreFiles } from './port.ts';
+import type { EtcdAdmin, SnapshotPosition, SnapshotSummary, StoreFiles } from './port.ts';
+import { newestFirst } from './snapshot-order.ts';
 
 const DIGEST_BYTES = 32;
 const PART = /^\.snapshot-\d+-[0-9a-f]{8}\.part$/;
@@ -40,7 +41,7 @@ export async function saveSnapshot(
   const part = join(directory, `.snapshot-${process.pid}-${randomBytes(4).toString('hex')}.part`);
   try {
     const { storeRevision, bytes, sha256 } = await receive(admin, part, onProgress);
-    const revision = (await revisionOf(part, files)) ?? storeRevision;
+    const revision = (await positionOf(part, files))?.revision ?? storeRevision;
     const file = 'file' in target ? resolve(target.file) : join(directory, `etcd-${revision}-${stampOf(nowMs)}.db`);
     await rename(part, file);
     await flushDirectory(directory);
@@ -90,9 +91,9 @@ async function receive(
 }
 
 /** Returns undefined for a file in etcd's own format. */
-async function revisionOf(path: string, files: StoreFiles): Promise<number | undefined> {
+async function positionOf(path: string, files: StoreFiles): Promise<SnapshotPosition | undefined> {
   try {
-    return await files.revisionOf(path);
+    return await files.positionOf(path);
   } catch (error) {
     if (error instanceof CodedError && error.code === 'unsupported') return undefined;
     throw error;
@@ -125,6 +126,8 @@ export async function makeDirectory(directory: string): Promise<void> {
 export interface ListedSnapshot {
   readonly file: string;
   readonly revision: number;
+  /** Empty if it cannot be read. */
+  readonly clusterId: string;
   readonly takenMs: number;
   readonly bytes: number;
   /** Reason of a failed verification, or '' when the snapshot is valid. */
@@ -147,9 +150,10 @@ export async function listSnapshots(directory: string, verify: boolean, files: S
     const listed = { file, takenMs: createdAt(name) ?? mtimeMs, bytes: size };
     try {
       if (verify) await checkDigest(file, files);
-      found.push({ ...listed, revision: (await revisionOf(file, files)) ?? 0, problem: '' });
+      const { revision, clusterId } = (await positionOf(file, files)) ?? { revision: revisionIn(name), clusterId: '' };
+      found.push({ ...listed, revision, clusterId, problem: '' });
     } catch (error) {
-      found.push({ ...listed, revision: revisionIn(name), problem: messageOf(error) });
+      found.push({ ...listed, revision: revisionIn(name), clusterId: '', problem: messageOf(error) });
     }
   }
   return found.sort((left, right) => right.takenMs - left.takenMs || right.revision - left.revision);
@@ -186,21 +190,23 @@ export async function isUnchanged(admin: EtcdAdmin, directory: string, files: St
 
 /**
  * Removes all but the `keep` newest snapshots that the schedule saved to `directory`. Resolves with the removed paths.
- * `newestFile`, the snapshot just saved, counts as the newest regardless of its date, because the clock may have been
- * set back.
+ * `newestFile`, the snapshot just saved, counts as the newest, and its cluster as the current one.
  */
-export async function pruneSnapshots(directory: string, keep: number, newestFile: string): Promise<string[]> {
-  const rank = (name: string): readonly [number, number] => [
-    name === basename(newestFile) ? Number.POSITIVE_INFINITY : (createdAt(name) ?? 0),
-    revisionIn(name),
-  ];
-  const names = (await readdir(directory)).filter((name) => NAME.test(name));
-  names.sort((left, right) => {
-    const [leftTime, leftRevision] = rank(left);
-    const [rightTime, rightRevision] = rank(right);
-    return leftTime === rightTime ? rightRevision - leftRevision : rightTime - leftTime;
-  });
-  const removed = names.slice(keep).map((name) => join(directory, name));
+export async function pruneSnapshots(
+  directory: string,
+  keep: number,
+  newestFile: string,
+  files: StoreFiles,
+): Promise<string[]> {
+  const listed = await scheduledSnapshots(directory, files);
+  const isNewest = ({ file }: ListedSnapshot): boolean => basename(file) === basename(newestFile);
+  const current = listed.find(isNewest)?.clusterId ?? '';
+  // A file that cannot be read counts as a snapshot of the current cluster, because an error while reading must not
+  // lead to its removal.
+  const known = listed.map((each) => (each.clusterId === '' ? { ...each, clusterId: current } : each));
+  const ordered = newestFirst(known, ({ clusterId }) => clusterId === current);
+  const sorted = [...ordered.filter(isNewest), ...ordered.filter((each) => !isNewest(each))];
+  const removed = sorted.slice(keep).map(({ file }) => file);
   for (const file of removed) await rm(file, { force: true });
   return removed;
 }

@@ -1,7 +1,7 @@
 /** Queries of a store's file or a snapshot for administration. Each runs on its own thread. */
 import { Worker } from 'node:worker_threads';
 import { CodedError } from '../../base/errors.ts';
-import type { SnapshotSummary } from '../administration/port.ts';
+import type { SnapshotPosition, SnapshotSummary } from '../administration/port.ts';
 import type { WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 
 /**
@@ -12,9 +12,9 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Promise<
   return queryOnce('summarize', { kind: 'summarize', path, nativeBinding });
 }
 
-/** Last revision in a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
-export function snapshotRevision(path: string, nativeBinding: string): Promise<number> {
-  return queryOnce('snapshotRevision', { kind: 'snapshotRevision', path, nativeBinding });
+/** Last revision and cluster of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
+export function snapshotPosition(path: string, nativeBinding: string): Promise<SnapshotPosition> {
+  return queryOnce('snapshotPosition', { kind: 'snapshotPosition', path, nativeBinding });
 }
 
 /**

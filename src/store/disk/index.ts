@@ -1,3 +1,3 @@
-export { lastIntactRevision, snapshotRevision, summarizeSnapshot } from './file-queries.ts';
+export { lastIntactRevision, snapshotPosition, summarizeSnapshot } from './file-queries.ts';
 export { checkKind } from './snapshot-kind.ts';
 export { createSqliteLog } from './sqlite-log.ts';

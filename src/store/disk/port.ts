@@ -193,8 +193,8 @@ export interface StoreLog {
    */
   savePeers(peerUrls: PeerUrls): Promise<void>;
   /**
-   * The peer URLs saved last. Undefined when none were saved. Throws CodedError 'unreadable' if the file cannot be read,
-   * because without it this member could count as the only one and begin a second history.
+   * The peer URLs saved last. Undefined when none were saved. Throws CodedError 'unreadable' if the file cannot be
+   * read, because without it this member could count as the only one and begin a second history.
    */
   savedPeers(): Promise<PeerUrls | undefined>;
 }

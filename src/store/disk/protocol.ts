@@ -2,7 +2,7 @@
  * Messages between the log (sqlite-log.ts) and its worker thread (sqlite-worker.ts). A response has the number of its
  * request; responses of slow requests can arrive after those of later requests.
  */
-import type { SnapshotSummary } from '../administration/port.ts';
+import type { SnapshotPosition, SnapshotSummary } from '../administration/port.ts';
 import type { JournalPart, JournalPlace } from './journal/journal.ts';
 import type { CommitBody, PackedEntries } from './packed-entries.ts';
 import type { LogSize, LogState, SnapshotHead, StoredHardState, StoreIdentity } from './port.ts';
@@ -36,7 +36,7 @@ export type WorkerRequest =
   | { readonly kind: 'changeSchema'; readonly level: number }
   | { readonly kind: 'snapshot'; readonly upTo: number }
   | { readonly kind: 'summarize'; readonly path: string; readonly nativeBinding: string }
-  | { readonly kind: 'snapshotRevision'; readonly path: string; readonly nativeBinding: string }
+  | { readonly kind: 'snapshotPosition'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'lastIntact'; readonly path: string; readonly nativeBinding: string }
   | { readonly kind: 'receive'; readonly id: string }
   | { readonly kind: 'received'; readonly id: string; readonly rows: PackedEntries }
@@ -76,7 +76,7 @@ export interface WorkerAnswers {
   /** Path of the copy, which the owner must remove. */
   readonly snapshot: string;
   readonly summarize: SnapshotSummary;
-  readonly snapshotRevision: number;
+  readonly snapshotPosition: SnapshotPosition;
   readonly lastIntact: number | undefined;
   readonly receive: number;
   readonly received: undefined;

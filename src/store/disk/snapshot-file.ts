@@ -5,7 +5,7 @@
 import { crc32 } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { SnapshotSummary } from '../administration/port.ts';
+import type { SnapshotPosition, SnapshotSummary } from '../administration/port.ts';
 import { EventType, splitEvents } from '../core/messages/event.ts';
 import { checksum, FIRST_SCHEMA, setJournalInUse } from './schema.ts';
 import { checkKind } from './snapshot-kind.ts';
@@ -103,11 +103,12 @@ function checkState(db: Database.Database, path: string): void {
   }
 }
 
-/** Last revision of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
-export function snapshotRevision(path: string, nativeBinding: string): number {
+/** Last revision and cluster of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
+export function snapshotPosition(path: string, nativeBinding: string): SnapshotPosition {
   return reading(path, nativeBinding, (db) => {
     const row = db.prepare<[], { last: number | null }>('SELECT max(revision) AS last FROM revision').get();
-    return Math.max(FIRST_REVISION, row?.last ?? 0, meta(db, 'compacted'));
+    const revision = Math.max(FIRST_REVISION, row?.last ?? 0, meta(db, 'compacted'));
+    return { revision, clusterId: id(db, 'cluster_id') };
   });
 }
 

@@ -12,7 +12,7 @@ import { sqliteCode } from './open-database.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { memoryOf, type PackedEntries } from './packed-entries.ts';
 import type { NumberedRequest, Opening, WorkerAnswers, WorkerFailure, WorkerReply, WorkerRequest } from './protocol.ts';
-import { lastIntactRevision, sealCopy, snapshotRevision, summarizeSnapshot } from './snapshot-file.ts';
+import { lastIntactRevision, sealCopy, snapshotPosition, summarizeSnapshot } from './snapshot-file.ts';
 import { StoreFile } from './store-file.ts';
 
 const port = parentPort;
@@ -355,8 +355,8 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
       return snapshot(request.upTo);
     case 'summarize':
       return summarizeSnapshot(request.path, request.nativeBinding);
-    case 'snapshotRevision':
-      return snapshotRevision(request.path, request.nativeBinding);
+    case 'snapshotPosition':
+      return snapshotPosition(request.path, request.nativeBinding);
     case 'lastIntact':
       return lastRevision(request.path, request.nativeBinding);
     case 'receive':

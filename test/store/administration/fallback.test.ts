@@ -147,6 +147,28 @@ test('restores the snapshot of a running store when its file is damaged, and rep
   assert.deepEqual(await storeConditions(data, new Set(['Ready'])), []);
 });
 
+test('restores the latest snapshot although the clock has restarted in 1970 since the others', {
+  timeout: 180_000,
+}, async () => {
+  const first = await begin();
+  await put(first, 0, 3);
+  const older = await snapshot(first, 1);
+  await put(first, 3, 3);
+  const latest = await snapshot(first, 2);
+  await rename(latest, latest.replace(/-\d{8}T/, '-19700101T'));
+  await first.stop();
+  await writeFile(database(), 'damaged'.repeat(1000));
+  const second = await begin();
+  assert.deepEqual(await look(second), { revision: 7 + BUMP, keys: 6 });
+  await put(second, 6, 3);
+  const afterwards = await snapshot(second, 3);
+  await rename(afterwards, afterwards.replace(/-\d{8}T/, '-19700101T'));
+  await second.stop();
+  await writeFile(database(), 'damaged'.repeat(1000));
+  const third = await begin();
+  assert.equal((await look(third)).keys, 9, `restored from ${afterwards} instead of ${older}`);
+});
+
 test('does not restore a snapshot of other members, without a snapshot, or if the fallback is disabled', {
   timeout: 60_000,
 }, async () => {
