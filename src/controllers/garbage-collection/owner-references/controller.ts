@@ -19,12 +19,14 @@ import {
   type Coordinates,
   FOREGROUND_FINALIZER,
   type GraphNode,
+  groupOf,
+  isWide,
   ORPHAN_FINALIZER,
   OwnershipGraph,
   type Suspects,
 } from './graph.ts';
 
-/** Kinds for which other controllers keep complete copies. */
+/** Kinds for which other controllers keep complete copies, among them all kinds of which quotas count more than the number. */
 export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.namespaces,
   resources.nodes,
@@ -45,6 +47,7 @@ export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.controllerRevisions,
   resources.clusterRoles,
   resources.certificateSigningRequests,
+  resources.resourceClaims,
 ];
 
 /** Reads and deletes objects of every kind that the server lists. The kinds are known only at run time. */
@@ -65,6 +68,11 @@ const REDISCOVER_MS = 1_000;
 const SYNC_WAIT_MS = 30_000;
 /** Maximum number of cached UIDs of absent objects, which saves requests. A UID is never reused. */
 const MAX_ABSENT = 1_000;
+/**
+ * Number of dependents above which the orphaning of an object has its own queue, because each of them takes two
+ * requests.
+ */
+const MANY_DEPENDENTS = 100;
 
 const titleOf = (kind: ResourceType): string => (kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`);
 
@@ -81,13 +89,17 @@ class Collector {
   #isOpen = false;
   readonly #early = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
   readonly #deleteQueue;
+  readonly #wideDeleteQueue;
   readonly #orphanQueue;
+  readonly #wideOrphanQueue;
 
   constructor(handle: ControllerHandle, scope: RunScope) {
     this.#handle = handle;
     this.#scope = scope;
     this.#deleteQueue = scope.queue((key) => this.#examine(toUid(key)), 8);
+    this.#wideDeleteQueue = scope.queue((key) => this.#examine(toUid(key)), 1);
     this.#orphanQueue = scope.queue((key) => this.#orphan(toUid(key)), 2);
+    this.#wideOrphanQueue = scope.queue((key) => this.#orphan(toUid(key)), 1);
   }
 
   async start(): Promise<void> {
@@ -149,7 +161,7 @@ class Collector {
       deleted: (object) => {
         const { namespace = '', name = '' } = object.metadata ?? {};
         const uid = toUid(object.metadata?.uid);
-        this.#rememberAbsent(absenceKey(uid, kind.kind, namespace, name));
+        this.#rememberAbsent(absenceKey(uid, kind, namespace, name));
         this.#follow(this.#graph.remove(uid));
       },
     });
@@ -187,8 +199,16 @@ class Collector {
       for (const uid of suspects.orphan) this.#early.orphan.add(uid);
       return;
     }
-    for (const uid of suspects.delete) this.#deleteQueue.add(uid);
-    for (const uid of suspects.orphan) this.#orphanQueue.add(uid);
+    for (const uid of suspects.delete) this.#check(uid);
+    for (const uid of suspects.orphan) {
+      const isLong = (this.#graph.node(uid)?.dependents.size ?? 0) > MANY_DEPENDENTS;
+      (isLong ? this.#wideOrphanQueue : this.#orphanQueue).add(uid);
+    }
+  }
+
+  #check(uid: Uid): void {
+    const node = this.#graph.node(uid);
+    (node !== undefined && isWide(node) ? this.#wideDeleteQueue : this.#deleteQueue).add(uid);
   }
 
   #rememberAbsent(key: string): void {
@@ -206,7 +226,7 @@ class Collector {
     if (object === undefined || object.metadata?.uid !== uid) {
       if (node.isVirtual) {
         // Whether the owner exists depends on the namespace of the reference, so each dependent is checked separately.
-        for (const dependent of node.dependents) this.#deleteQueue.add(dependent);
+        this.#follow(this.#graph.markAbsent(uid));
       } else this.#follow(this.#graph.remove(uid));
       return;
     }
@@ -225,6 +245,7 @@ class Collector {
     const references = object.metadata?.ownerReferences ?? [];
     const owners: { reference: OwnerReference; state: OwnerState }[] = [];
     for (const reference of references) {
+      this.#scope.signal.throwIfAborted();
       owners.push({ reference, state: await this.#ownerState(reference, node.at.namespace) });
     }
     const dependents = this.#graph.dependentsOf(node.uid);
@@ -258,12 +279,13 @@ class Collector {
 
   async #ownerState(reference: OwnerReference, namespace: string): Promise<OwnerState> {
     const at: Coordinates = { apiVersion: reference.apiVersion, kind: reference.kind, namespace, name: reference.name };
-    const { namespaced } = this.#kindOf(at);
+    const kind = this.#kindOf(at);
+    const { namespaced } = kind;
     // A cluster-scoped object cannot be owned by a namespaced one. Such a reference is invalid, but not a reason to
     // delete.
     if (namespace === '' && namespaced) return 'solid';
     const uid = toUid(reference.uid);
-    const key = absenceKey(uid, reference.kind, namespaced ? namespace : '', reference.name);
+    const key = absenceKey(uid, kind, namespaced ? namespace : '', reference.name);
     if (this.#absent.has(key)) return 'dangling';
     const owner = await this.#read(at, uid);
     if (owner === undefined || owner.metadata?.uid !== uid) {
@@ -287,13 +309,14 @@ class Collector {
       await this.#patch(node.at, object, { finalizers: withoutFinalizer(object, FOREGROUND_FINALIZER) });
       return;
     }
-    for (const dependent of blocking) if (!dependent.isDeletingDependents) this.#deleteQueue.add(dependent.uid);
+    for (const dependent of blocking) if (!dependent.isDeletingDependents) this.#check(dependent.uid);
   }
 
   async #orphan(uid: Uid): Promise<void> {
     const node = this.#graph.node(uid);
     if (node === undefined) return;
     await attemptAll(this.#graph.dependentsOf(uid), async (dependent) => {
+      this.#scope.signal.throwIfAborted();
       const object = await this.#read(dependent.at, dependent.uid);
       if (object === undefined || object.metadata?.uid !== dependent.uid) return;
       if (object.metadata.ownerReferences?.some((reference) => reference.uid === uid) !== true) return;
@@ -345,20 +368,18 @@ class Collector {
    * verified must not be changed.
    */
   #kindOf(at: Coordinates): DiscoveredKind {
-    const slash = at.apiVersion.indexOf('/');
-    const group = slash < 0 ? '' : at.apiVersion.slice(0, slash);
-    const kind = this.#kinds.get(`${group}/${at.kind}`);
+    const kind = this.#kinds.get(`${groupOf(at.apiVersion)}/${at.kind}`);
     if (kind === undefined) throw new Error(`the server has no kind ${at.kind} in ${at.apiVersion}`);
     return kind;
   }
 }
 
 /**
- * Key of a cached absent owner. Includes namespace and name, because a reference from the wrong namespace must not mark
- * the owner as absent for valid references.
+ * Key of a cached absent owner. Includes group, namespace and name, because a reference with a wrong group or from the
+ * wrong namespace must not mark the owner as absent for valid references.
  */
-function absenceKey(uid: Uid, kind: string, namespace: string, name: string): string {
-  return `${uid}/${kind}/${namespace}/${name}`;
+function absenceKey(uid: Uid, kind: DiscoveredKind, namespace: string, name: string): string {
+  return `${uid}/${titleOf(kind)}/${namespace}/${name}`;
 }
 
 /** Whether objects of the kind are collected. Events are not: they expire, are numerous and own nothing. */

@@ -51,7 +51,8 @@ export function decide(input: DecisionInput): GcDecision {
 }
 
 export function withoutOwners(object: KubeObject, uids: readonly Uid[]): OwnerReference[] {
-  return (object.metadata?.ownerReferences ?? []).filter((reference) => !uids.includes(toUid(reference.uid)));
+  const removed = new Set(uids);
+  return (object.metadata?.ownerReferences ?? []).filter((reference) => !removed.has(toUid(reference.uid)));
 }
 
 export function unblocked(object: KubeObject): OwnerReference[] {

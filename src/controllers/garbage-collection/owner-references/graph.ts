@@ -28,10 +28,23 @@ export interface GraphNode {
   readonly dependents: ReadonlySet<Uid>;
   /** Whether the object is known only from a dependent's owner reference. */
   readonly isVirtual: boolean;
+  /**
+   * Whether each dependent of a virtual node is checked on its own, because the object was not found or is not looked
+   * up.
+   */
+  readonly checksEach: boolean;
   readonly isDeleting: boolean;
   /** Whether the object is being deleted and waits for its dependents (foreground deletion). */
   readonly isDeletingDependents: boolean;
 }
+
+/**
+ * Number of owners above which an object is checked separately from other objects. Each owner takes a request, so a few
+ * such objects could delay the checks of all others.
+ */
+const MAX_OWNERS = 100;
+
+export const isWide = ({ owners }: Pick<GraphNode, 'owners'>): boolean => owners.length > MAX_OWNERS;
 
 interface MutableNode {
   readonly uid: Uid;
@@ -43,6 +56,7 @@ interface MutableNode {
    */
   dependents: Set<Uid>;
   isVirtual: boolean;
+  checksEach: boolean;
   isDeleting: boolean;
   isDeletingDependents: boolean;
   isOrphaning: boolean;
@@ -103,13 +117,25 @@ export class OwnershipGraph {
       if (!sameCoordinates(node.at, at)) for (const dependent of node.dependents) suspects.delete.add(dependent);
       node.at = at;
       node.isVirtual = false;
+      node.checksEach = false;
     }
     this.#setOwners(node, metadata?.ownerReferences ?? [], suspects);
     this.#setDeletion(node, object, suspects);
     return suspects;
   }
 
-  /** Records that an object was deleted, or that the object of a virtual node does not exist. */
+  /**
+   * Records that the object of a virtual node was not found. Its dependents must be checked, and also each dependent
+   * that is added later.
+   */
+  markAbsent(uid: Uid): Suspects {
+    const node = this.#nodes.get(uid);
+    if (node?.isVirtual !== true) return { delete: NONE, orphan: NONE };
+    node.checksEach = true;
+    return { delete: new Set(node.dependents), orphan: NONE };
+  }
+
+  /** Records that an object was deleted. */
   remove(uid: Uid): Suspects {
     const suspects = { delete: new Set<Uid>(), orphan: new Set<Uid>() };
     const node = this.#nodes.get(uid);
@@ -122,6 +148,7 @@ export class OwnershipGraph {
     if (node.dependents.size > 0) {
       // Dependents still reference the object. It stays as a virtual node until they have been handled.
       const ghost = newNode(uid, node.at, true);
+      ghost.checksEach = true;
       for (const dependent of node.dependents) addDependent(ghost, dependent);
       this.#nodes.set(uid, ghost);
     }
@@ -131,6 +158,7 @@ export class OwnershipGraph {
   #setOwners(node: MutableNode, owners: readonly OwnerReference[], suspects: MutableSuspects): void {
     const before = node.owners;
     if (owners.length === 0 && before.length === 0) return;
+    const known = new Set(before.map((owner) => owner.uid));
     node.owners = owners;
     const now = new Map(owners.map((owner) => [owner.uid, owner]));
     for (const old of before) {
@@ -142,12 +170,14 @@ export class OwnershipGraph {
     }
     for (const owner of owners) {
       const uid = toUid(owner.uid);
-      const known = this.#nodes.get(uid);
-      if (known !== undefined) {
-        addDependent(known, node.uid);
-        // The owner's name or kind differs from the reference, which may be forged or stale.
-        if (!known.isVirtual && !matchesReference(known.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
-        if (known.isDeletingDependents && !before.some((old) => old.uid === owner.uid)) suspects.delete.add(node.uid);
+      const present = this.#nodes.get(uid);
+      if (present !== undefined) {
+        addDependent(present, node.uid);
+        // The coordinates of the owner differ from the reference, which may be forged or stale.
+        if (!matchesReference(present.at, owner, node.at.namespace)) suspects.delete.add(node.uid);
+        // An owner that was not found is not looked up again for the dependents that it gets later.
+        if ((present.checksEach || present.isDeletingDependents) && !known.has(owner.uid))
+          suspects.delete.add(node.uid);
         continue;
       }
       const virtual = newNode(
@@ -157,7 +187,9 @@ export class OwnershipGraph {
       );
       addDependent(virtual, node.uid);
       this.#nodes.set(uid, virtual);
-      suspects.delete.add(uid);
+      // The check of an object with many owners looks up all of them.
+      virtual.checksEach = isWide(node);
+      suspects.delete.add(virtual.checksEach ? node.uid : uid);
     }
   }
 
@@ -209,10 +241,17 @@ function newNode(uid: Uid, at: Coordinates, isVirtual: boolean): MutableNode {
     owners: [],
     dependents: NONE,
     isVirtual,
+    checksEach: false,
     isDeleting: false,
     isDeletingDependents: false,
     isOrphaning: false,
   };
+}
+
+/** Group of an `apiVersion`; '' for the core group. */
+export function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf('/');
+  return slash < 0 ? '' : apiVersion.slice(0, slash);
 }
 
 function sameCoordinates(a: Coordinates, b: Coordinates): boolean {
@@ -224,5 +263,6 @@ function sameCoordinates(a: Coordinates, b: Coordinates): boolean {
  * cluster-scoped.
  */
 function matchesReference(at: Coordinates, owner: OwnerReference, namespace: string): boolean {
-  return at.kind === owner.kind && at.name === owner.name && (at.namespace === '' || at.namespace === namespace);
+  if (at.kind !== owner.kind || at.name !== owner.name) return false;
+  return groupOf(at.apiVersion) === groupOf(owner.apiVersion) && (at.namespace === '' || at.namespace === namespace);
 }

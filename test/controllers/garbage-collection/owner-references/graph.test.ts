@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject } from '../../../../src/api/meta/object.ts';
 import { toUid } from '../../../../src/base/brand.ts';
-import { decide, type OwnerState } from '../../../../src/controllers/garbage-collection/owner-references/decide.ts';
+import {
+  decide,
+  type OwnerState,
+  withoutOwners,
+} from '../../../../src/controllers/garbage-collection/owner-references/decide.ts';
 import { OwnershipGraph } from '../../../../src/controllers/garbage-collection/owner-references/graph.ts';
 import { seeded } from '../../objects.ts';
 
@@ -85,6 +89,63 @@ test('deletes a dependent in another namespace than its owner', () => {
   const graph = new OwnershipGraph();
   graph.observe(object('owner', { namespace: 'other' }));
   assert.deepEqual(list(graph.observe(object('child', { owners: ['owner'] })).delete), ['child']);
+});
+
+test('checks a dependent that is added after its owner was deleted or not found', () => {
+  const deleted = new OwnershipGraph();
+  deleted.observe(object('owner'));
+  deleted.observe(object('a', { owners: ['owner'] }));
+  assert.deepEqual(list(deleted.remove(toUid('owner')).delete), ['a']);
+  // The first dependent still exists, for example because it terminates gracefully.
+  assert.deepEqual(list(deleted.observe(object('b', { owners: ['owner'] })).delete), ['b']);
+
+  const unknown = new OwnershipGraph();
+  unknown.observe(object('a', { owners: ['owner'] }));
+  assert.deepEqual(
+    list(unknown.observe(object('b', { owners: ['owner'] })).delete),
+    [],
+    'the owner is looked up first',
+  );
+  assert.deepEqual(list(unknown.markAbsent(toUid('owner')).delete), ['a', 'b']);
+  assert.deepEqual(list(unknown.observe(object('c', { owners: ['owner'] })).delete), ['c']);
+  unknown.observe(object('owner'));
+  assert.deepEqual(list(unknown.observe(object('d', { owners: ['owner'] })).delete), [], 'the owner exists');
+});
+
+test('checks a dependent whose reference names another group than its owner', () => {
+  const graph = new OwnershipGraph();
+  graph.observe(object('owner'));
+  const dependent = object('child', { owners: ['owner'] });
+  const [reference] = dependent.metadata?.ownerReferences ?? [];
+  assert.ok(reference);
+  const forged = { ...dependent.metadata, ownerReferences: [{ ...reference, apiVersion: 'example.com/v1' }] };
+  assert.deepEqual(list(graph.observe({ ...dependent, metadata: forged }).delete), ['child']);
+});
+
+test('checks an object with many owners instead of looking up each owner', () => {
+  const graph = new OwnershipGraph();
+  const owners = Array.from({ length: 101 }, (_, index) => `owner-${index}`);
+  assert.deepEqual(list(graph.observe(object('wide', { owners })).delete), ['wide']);
+  assert.deepEqual(list(graph.observe(object('narrow', { owners: ['owner-7'] })).delete), ['narrow']);
+});
+
+test('records many owner references in time that grows linearly', () => {
+  const referencesTo = (uids: readonly string[]) => object('wide', { owners: [...uids], blocking: true });
+  const cost = (count: number): number => {
+    const graph = new OwnershipGraph();
+    graph.observe(object('busy', { deleting: true, finalizers: ['foregroundDeletion'] }));
+    const others = Array.from({ length: count }, (_, index) => `owner-${index}`);
+    graph.observe(referencesTo(others));
+    const next = referencesTo(others.map(() => 'busy'));
+    const began = process.cpuUsage();
+    graph.observe(next);
+    withoutOwners(referencesTo(others), others.slice(1).map(toUid));
+    const { user, system } = process.cpuUsage(began);
+    return (user + system) / 1000;
+  };
+  cost(1000);
+  const ms = cost(20_000);
+  assert.ok(ms < 300, `${ms} ms`);
 });
 
 test('the owner graph frees all memory when all objects are deleted', () => {
