@@ -197,6 +197,12 @@ export function evaluatorOf(resource: GroupResource): Evaluator | undefined {
   return counting(resource);
 }
 
+/** Whether the usage of an object of the kind depends on more than its metadata. */
+export function needsContent({ group, plural }: GroupResource): boolean {
+  if (group === '') return ['pods', 'services', 'persistentvolumeclaims'].includes(plural);
+  return group === DEVICE_CLAIMS.group && plural === DEVICE_CLAIMS.plural;
+}
+
 /** The kind whose objects a quota resource of this name counts; undefined if the resource counts no objects. */
 export function countedBy(name: string): GroupResource | undefined {
   if (name.startsWith('count/')) {

@@ -10,7 +10,7 @@ import {
 } from '../../../api/kinds/cluster/clusterresourcequotas/index.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { asResourceQuota, clusterTotals, holdsFor } from '../../../api/quota/cluster.ts';
-import { countName, type GroupResource } from '../../../api/quota/evaluators.ts';
+import { countName, type GroupResource, needsContent } from '../../../api/quota/evaluators.ts';
 import { countedKinds } from '../../../api/quota/totals.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Informer } from '../../../client/types.ts';
@@ -22,6 +22,8 @@ import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 const SETTLE_MS = 500;
 /** Interval for listing kinds without a local copy, while a quota counts them. */
 const RESYNC_MS = 30_000;
+/** Number of objects per page of a list. */
+const PAGE = 500;
 
 const { group, version, kind, plural, namespaced } = clusterResourceQuotas;
 const QUOTAS: ResourceType<ClusterResourceQuota> = { group, version, kind, plural, namespaced };
@@ -101,12 +103,23 @@ class ClusterQuotaController extends ControllerTerm {
     for (const each of uncopied) {
       const served = kinds.find((candidate) => candidate.group === each.group && candidate.plural === each.plural);
       if (served === undefined) continue;
-      const client = this.handle.use('anyKind').client(served);
-      for (const namespace of namespaces) {
-        const { items } = await client.list({ namespace });
-        found.set(`${countName(each)} ${namespace}`, items);
-      }
+      for (const namespace of namespaces)
+        found.set(`${countName(each)} ${namespace}`, await this.#listAll(served, namespace, !needsContent(each)));
     }
     return found;
+  }
+
+  /** Lists in pages and without content that is not counted, because a namespace may have many large objects. */
+  async #listAll(kind: ResourceType, namespace: string, metadataOnly: boolean): Promise<readonly KubeObject[]> {
+    const client = this.handle.use('anyKind').client(kind);
+    const { signal } = this.scope;
+    const objects: KubeObject[] = [];
+    let from = {};
+    for (;;) {
+      const page = await client.list({ namespace, metadataOnly, limit: PAGE, signal, ...from });
+      for (const object of page.items) objects.push(object);
+      if (!page.metadata.continue) return objects;
+      from = { continue: page.metadata.continue };
+    }
   }
 }

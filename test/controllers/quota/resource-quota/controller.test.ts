@@ -66,6 +66,24 @@ describe('resource quota controller', () => {
     await says('before', { ...used, pods: '1', 'requests.cpu': '100m' });
   });
 
+  it('the quota controller counts devices of resource claims', async () => {
+    await newNamespace('devices');
+    const claims = plane.of(resources.resourceClaims);
+    const newClaim = (name: string, count: number) => {
+      const exactly = { deviceClassName: 'gpu', allocationMode: 'ExactCount', count };
+      const devices = { requests: [{ name: 'r', exactly }] };
+      return claims.create({ metadata: { name, namespace: 'devices' }, spec: { devices } });
+    };
+    await newClaim('a', 2);
+    const devices = 'gpu.deviceclass.resource.k8s.io/devices';
+    await limit('devices', { [devices]: '3', 'count/resourceclaims.resource.k8s.io': '5' });
+    await says('devices', { [devices]: '2', 'count/resourceclaims.resource.k8s.io': '1' });
+    await newClaim('b', 1);
+    await claims.delete('a', 'devices');
+    await says('devices', { [devices]: '1', 'count/resourceclaims.resource.k8s.io': '1' });
+    await assert.rejects(newClaim('c', 3), /exceeded quota: q/);
+  });
+
   it('the quota controller applies changed limits, and counts kinds that are created later', async () => {
     await newNamespace('later');
     await limit('later', { 'count/crontabs.stable.example.com': '1' });
