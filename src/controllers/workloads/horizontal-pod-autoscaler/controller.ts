@@ -5,14 +5,14 @@ import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { matchesLabels, parseLabelSelector } from '../../../base/selector.ts';
-import type { Informer, ResourceClient } from '../../../client/types.ts';
+import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import type { Capabilities } from '../../framework/capabilities.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
 import { NO_MEMORY, rescaled, type ScaleMemory } from './limits.ts';
-import { type MetricScope, readMetric } from './metrics-controller.ts';
+import { type MetricScope, readMetrics } from './metrics-controller.ts';
 import { ableToScale, planAutoscaler, unableToScale } from './plan.ts';
 
 export const horizontalPodAutoscalerController: ControllerSpec = {
@@ -28,6 +28,8 @@ export const horizontalPodAutoscalerController: ControllerSpec = {
  * Interval between two evaluations of an autoscaler. Default of upstream's `--horizontal-pod-autoscaler-sync-period`.
  */
 const PERIOD_MS = 15_000;
+/** Number of metrics above which an autoscaler has its own queue. A few such objects must not occupy all workers. */
+const MANY_METRICS = 20;
 
 function prepare(handle: ControllerHandle): ControllerRun {
   const access: Access = {
@@ -51,25 +53,32 @@ interface Access {
 class AutoscalerController extends ControllerTerm {
   readonly #access: Access;
   readonly #memories = new Map<string, ScaleMemory>();
+  readonly #longQueue: WorkQueue;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     super(handle, scope, 5);
     this.#access = access;
+    this.#longQueue = scope.queue((key) => this.sync(key), 1);
   }
+
+  readonly #wake = (autoscaler: HorizontalPodAutoscaler): void => {
+    const isLong = (autoscaler.spec?.metrics?.length ?? 0) > MANY_METRICS;
+    (isLong ? this.#longQueue : this.queue).add(objectKey(autoscaler));
+  };
 
   override start(): void {
     this.scope.onChange(this.#access.autoscalers, {
-      added: (autoscaler) => this.queue.add(objectKey(autoscaler)),
+      added: this.#wake,
       updated: (autoscaler, old) => {
         // An update of only the status must not cause an earlier evaluation.
-        if (!semanticEqual(autoscaler.spec, old.spec)) this.queue.add(objectKey(autoscaler));
+        if (!semanticEqual(autoscaler.spec, old.spec)) this.#wake(autoscaler);
       },
       deleted: (autoscaler) => {
         this.#memories.delete(objectKey(autoscaler));
       },
     });
     this.scope.every(PERIOD_MS, () => {
-      for (const autoscaler of this.#access.autoscalers.list()) this.queue.add(objectKey(autoscaler));
+      for (const autoscaler of this.#access.autoscalers.list()) this.#wake(autoscaler);
     });
   }
 
@@ -101,9 +110,7 @@ class AutoscalerController extends ControllerTerm {
       resourceOf: async (apiVersion = 'v1', kind) =>
         (await scaleEndpoint(this.#access.read, { apiVersion, kind, name: 'x' }, namespace, signal, false)).resource,
     };
-    const readings = await Promise.all(
-      (autoscaler.spec?.metrics ?? []).map((spec) => readMetric(this.#access.read, spec, metricScope, signal)),
-    );
+    const readings = await readMetrics(this.#access.read, autoscaler.spec?.metrics ?? [], metricScope, signal);
     const size = { replicas: scale.spec?.replicas ?? 0, statusReplicas: scale.status?.replicas ?? 0, selector };
     const memory = this.#memories.get(key) ?? NO_MEMORY;
     const plan = planAutoscaler({ autoscaler, scale: size, pods, readings }, memory, this.handle.plan());

@@ -8,6 +8,8 @@ const UP_FACTOR = 2;
 const UP_MINIMUM = 4;
 /** Longest window and period that the API accepts; older records have no effect. */
 const MEMORY_MS = 3_600_000;
+/** Maximum number of records of each kind. Regular evaluations make 240 in the longest window; changes add more. */
+const MAX_RECORDS = 1_000;
 
 interface Timed {
   readonly atMs: number;
@@ -22,6 +24,10 @@ export interface ScaleMemory {
   /** Records of removed replicas. */
   readonly downs: readonly Timed[];
 }
+
+/** Records of the last `windowMs`. Later records are ignored: the clock was set back since they were made. */
+const within = (records: readonly Timed[], windowMs: number, nowMs: number): Timed[] =>
+  records.filter(({ atMs }) => atMs > nowMs - windowMs && atMs <= nowMs);
 
 export const NO_MEMORY: ScaleMemory = { recommendations: [], ups: [], downs: [] };
 
@@ -61,7 +67,7 @@ export function stabilize(
   nowMs: number,
 ): Decision {
   const recent = (seconds: number): number[] =>
-    memory.recommendations.filter((each) => each.atMs > nowMs - seconds * 1000).map((each) => each.replicas);
+    within(memory.recommendations, seconds * 1000, nowMs).map((each) => each.replicas);
   const lowest = Math.min(desired, ...recent(behavior.up.stabilizationWindowSeconds));
   const highest = Math.max(desired, ...recent(behavior.down.stabilizationWindowSeconds));
   const replicas = Math.min(Math.max(current, lowest), highest);
@@ -86,7 +92,7 @@ export function limit(
   nowMs: number,
 ): Decision {
   const change = (events: readonly Timed[], seconds: number): number =>
-    events.filter((each) => each.atMs > nowMs - seconds * 1000).reduce((sum, each) => sum + each.replicas, 0);
+    within(events, seconds * 1000, nowMs).reduce((sum, each) => sum + each.replicas, 0);
   const before = (seconds: number): number => current - change(memory.ups, seconds) + change(memory.downs, seconds);
   if (desired > current) {
     const { policies, selectPolicy } = behavior.up;
@@ -132,7 +138,7 @@ function choose(policy: string, none: number, most: number, least: number): numb
 }
 
 export function remember(memory: ScaleMemory, recommendation: number, nowMs: number): ScaleMemory {
-  const recent = (events: readonly Timed[]): Timed[] => events.filter((each) => each.atMs > nowMs - MEMORY_MS);
+  const recent = (events: readonly Timed[]): Timed[] => within(events, MEMORY_MS, nowMs).slice(1 - MAX_RECORDS);
   return {
     recommendations: [...recent(memory.recommendations), { atMs: nowMs, replicas: recommendation }],
     ups: recent(memory.ups),

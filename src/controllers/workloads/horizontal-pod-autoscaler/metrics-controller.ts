@@ -42,14 +42,35 @@ export interface MetricScope {
 
 const DEFAULT_WINDOW_MS = 60_000;
 
-export async function readMetric(
+/**
+ * Reads the metrics one after the other, because their number is not limited. Metrics that differ only in their target
+ * share a reading.
+ */
+export async function readMetrics(
   read: Capabilities['read'],
-  spec: MetricSpec,
+  specs: readonly MetricSpec[],
   scope: MetricScope,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<readonly Reading[]> {
+  const known = new Map<string, Reading>();
+  const readings: Reading[] = [];
+  for (const spec of specs) {
+    const source = sourceOf(spec);
+    const reading = known.get(source) ?? (await readMetric((path) => read(path, signal), spec, scope, signal));
+    known.set(source, reading);
+    readings.push(reading);
+  }
+  return readings;
+}
+
+function sourceOf(spec: MetricSpec): string {
+  const { resource, containerResource, pods, object, external } = spec;
+  const source = { ...(resource ?? containerResource ?? pods ?? object ?? external), target: undefined };
+  return JSON.stringify([spec.type, source]);
+}
+
+async function readMetric(get: Get, spec: MetricSpec, scope: MetricScope, signal: AbortSignal): Promise<Reading> {
   try {
-    const get = <R>(path: string): Promise<R> => read<R>(path, signal);
     if (spec.resource !== undefined) return await resourceMetric(get, scope, spec.resource.name, undefined);
     if (spec.containerResource !== undefined) {
       return await resourceMetric(get, scope, spec.containerResource.name, spec.containerResource.container);

@@ -9,6 +9,7 @@ import {
   remember,
   rescaled,
   type ScaleMemory,
+  stabilize,
 } from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/limits.ts';
 import {
   planAutoscaler,
@@ -16,6 +17,25 @@ import {
   unableToScale,
 } from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/plan.ts';
 import { NOW, pod, seeded } from '../../objects.ts';
+
+test('keeps a limited number of recommendations and scale events of a target that changes often', () => {
+  let memory: ScaleMemory = NO_MEMORY;
+  for (let change = 0; change < 3_000; change++)
+    memory = rescaled(remember(memory, change % 7, NOW + change), change, change + (change % 2 === 0 ? 1 : -1), NOW);
+  const { recommendations, ups, downs } = memory;
+  for (const { length } of [recommendations, ups, downs]) assert.ok(length > 900 && length <= 1_000, `${length}`);
+  assert.equal(recommendations.at(-1)?.replicas, 2_999 % 7, 'the newest record is kept');
+});
+
+test('ignores and forgets recommendations that are later than the clock after it was set back', () => {
+  const year = 365 * 24 * 3_600_000;
+  const ahead = rescaled(remember(NO_MEMORY, 9, NOW + year), 1, 9, NOW + year);
+  assert.equal(stabilize(ahead, behaviorOf(undefined), 9, 2, NOW).replicas, 2);
+  const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 4, periodSeconds: 60 }] } });
+  assert.equal(limit(ahead, behavior, { min: 1, max: 20 }, 9, 12, NOW).replicas, 12);
+  const { recommendations, ups } = remember(ahead, 2, NOW);
+  assert.deepEqual([recommendations, ups], [[{ atMs: NOW, replicas: 2 }], []]);
+});
 
 const cpu = (averageUtilization: number): MetricSpec => ({
   type: 'Resource',
