@@ -42,7 +42,13 @@ export function createControllers(deps: ControllersDeps): Controllers {
         if (signal.aborted) return;
         leading = true;
         deps.log.info('leading, controllers start', { controllers: prepared.length });
-        const stops = prepared.map(({ spec, handle, run }) => startController(spec.name, handle, deps.random, run));
+        const stops: (() => Promise<void>)[] = [];
+        for (const { spec, handle, run } of prepared) {
+          if (signal.aborted) break;
+          stops.push(startController(spec.name, handle, deps.random, run));
+          // Controllers start in separate turns, because each of them receives all of its objects at its start.
+          await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
+        }
         await new Promise<void>((resolve) => {
           if (signal.aborted) resolve();
           else signal.addEventListener('abort', () => resolve(), { once: true });

@@ -26,7 +26,10 @@ import {
   type Suspects,
 } from './graph.ts';
 
-/** Kinds for which other controllers keep complete copies, among them all kinds of which quotas count more than the number. */
+/**
+ * Kinds for which other controllers keep complete copies. Kinds of which quotas count more than the number of objects
+ * must be among them.
+ */
 export const WHOLE_COPIES: readonly ResourceType[] = [
   resources.namespaces,
   resources.nodes,

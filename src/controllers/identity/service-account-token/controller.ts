@@ -9,6 +9,12 @@ import type { ResourceClient } from '../../../client/types.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { accountOf, planTokenSecret, TOKEN_SECRET_TYPE, withoutSecret } from './plan.ts';
 
+/** Key of the account that a token secret names. */
+const accountKeys = (secret: Secret): string[] => {
+  const name = accountOf(secret);
+  return name === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${name}`];
+};
+
 const keyOf = ({ metadata }: Secret): string => `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`;
 
 export const tokenSecretController: ControllerSpec = {
@@ -19,14 +25,14 @@ export const tokenSecretController: ControllerSpec = {
   prepare: (handle) => {
     const secrets = handle.informer(resources.secrets, { fieldSelector: `type=${TOKEN_SECRET_TYPE}` });
     const accounts = handle.informer(resources.serviceAccounts);
+    handle.addIndex(secrets, 'account', accountKeys);
     const client = handle.writer(resources.secrets);
     const accountClient = handle.writer(resources.serviceAccounts);
     const facts = { caPem: handle.use('rootCaPem'), sign: handle.use('signServiceAccountToken') };
 
     async function forget(key: string): Promise<void> {
       const [namespace = '', name = ''] = key.split('/');
-      for (const account of accounts.list()) {
-        if (account.metadata?.namespace !== namespace) continue;
+      for (const account of accounts.list(namespace)) {
         const without = withoutSecret(account, name);
         if (without !== undefined) await accountClient.update(without).catch(ignoreNotFound);
       }
@@ -62,8 +68,8 @@ export const tokenSecretController: ControllerSpec = {
       const wake = (secret: Secret): void => queue.add(keyOf(secret));
       scope.onChange(secrets, { added: wake, updated: wake, deleted: wake });
       const wakeThoseOf = ({ metadata }: ServiceAccount): void => {
-        for (const secret of secrets.list())
-          if (secret.metadata?.namespace === metadata?.namespace && accountOf(secret) === metadata?.name) wake(secret);
+        for (const secret of secrets.byIndex('account', `${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`))
+          wake(secret);
       };
       scope.onChange(accounts, { added: wakeThoseOf, deleted: wakeThoseOf });
     };

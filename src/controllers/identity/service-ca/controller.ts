@@ -11,6 +11,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
 import type { Informer } from '../../../client/types.ts';
+import { candidateWaker } from '../../framework/candidates.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
@@ -102,10 +103,9 @@ export const serviceCaController: ControllerSpec = {
         if (secretNameOf(service) !== undefined || reported.has(objectKey(service))) queue.add(objectKey(service));
       };
       scope.onChange(services, { added: wake, updated: wake });
-      const wakeForSecret = ({ metadata }: Secret): void => {
-        for (const service of services.list(metadata?.namespace))
-          if (secretNameOf(service) === metadata?.name) queue.add(objectKey(service));
-      };
+      const wakeServices = candidateWaker(scope, services, (service) => queue.add(objectKey(service)));
+      const wakeForSecret = ({ metadata }: Secret): void =>
+        wakeServices(metadata?.namespace, (service) => secretNameOf(service) === metadata?.name);
       scope.onChange(secrets, { deleted: wakeForSecret });
       scope.every(RENEWAL_MS, () => services.list().forEach(wake));
       for (const start of injected) start(scope);

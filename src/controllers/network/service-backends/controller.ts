@@ -3,6 +3,7 @@ import type { Pod, Service } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { matchesLabels, storedSelectorOfLabels } from '../../../base/selector.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
+import { candidateWaker } from '../../framework/candidates.ts';
 import type { RunScope } from '../../framework/framework.ts';
 import { isNamespaceTerminating } from '../../framework/pod-control.ts';
 import { backendFacts, hasManagedBackends } from './plan.ts';
@@ -14,11 +15,9 @@ export function followBackends(
   services: Informer<Service>,
   pods: Informer<Pod>,
 ): void {
-  const wake = (pod: Pod): void => {
-    for (const service of services.list(pod.metadata?.namespace)) {
-      if (hasManagedBackends(service) && isSelected(service, pod)) queue.add(objectKey(service));
-    }
-  };
+  const wakeServices = candidateWaker(scope, services, (service) => queue.add(objectKey(service)));
+  const wake = (pod: Pod): void =>
+    wakeServices(pod.metadata?.namespace, (service) => hasManagedBackends(service) && isSelected(service, pod));
   scope.onChange(services, {
     added: (service) => queue.add(objectKey(service)),
     updated: (service) => queue.add(objectKey(service)),

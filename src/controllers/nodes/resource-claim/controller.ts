@@ -7,6 +7,7 @@ import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { candidateWaker } from '../../framework/candidates.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { CLAIM_FINALIZER, claimNameOf, claimsOf, planClaim, planPodClaims } from './plan.ts';
@@ -133,12 +134,12 @@ function prepare(handle: ControllerHandle): ControllerRun {
       },
     });
     scope.onChange(claims, { added: wakeClaim, updated: wakeClaim, deleted: wakeClaim });
+    const wakePods = candidateWaker(scope, pods, wakePod);
     scope.onChange(templates, {
-      added: ({ metadata }) => {
-        for (const pod of pods.list(metadata?.namespace))
-          if (claimsOf(pod).some(({ resourceClaimTemplateName }) => resourceClaimTemplateName === metadata?.name))
-            wakePod(pod);
-      },
+      added: ({ metadata }) =>
+        wakePods(metadata?.namespace, (pod) =>
+          claimsOf(pod).some(({ resourceClaimTemplateName }) => resourceClaimTemplateName === metadata?.name),
+        ),
     });
   };
 }

@@ -6,6 +6,7 @@ import { resources } from '../../../api/resources.ts';
 import { defaultClassOf } from '../../../api/volumes/binding.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import type { ResourceClient } from '../../../client/types.ts';
+import { candidateWaker } from '../../framework/candidates.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
@@ -103,10 +104,9 @@ function prepare(handle: ControllerHandle): ControllerRun {
   return (scope) => {
     // The queue has a single worker, because two claims that are planned concurrently could select the same volume.
     const queue = scope.queue((key) => ignoreNotFound(() => (key.includes('/') ? syncClaim(key) : syncVolume(key))), 1);
-    const wakeClaimsThat = (isConcerned: (claim: PersistentVolumeClaim) => boolean): void => {
-      for (const claim of claims.list()) if (isConcerned(claim)) queue.add(objectKey(claim));
-    };
-    const wakeUnbound = (): void => wakeClaimsThat((claim) => claim.status?.phase !== 'Bound');
+    const wakeClaims = candidateWaker(scope, claims, (claim) => queue.add(objectKey(claim)));
+    const wakeVolumes = candidateWaker(scope, volumes, (volume) => queue.add(volume.metadata?.name ?? ''));
+    const wakeUnbound = (): void => wakeClaims(undefined, (claim) => claim.status?.phase !== 'Bound');
     const wakeSides = (claim: PersistentVolumeClaim): void => {
       queue.add(objectKey(claim));
       const name = claim.spec?.volumeName ?? '';
@@ -117,7 +117,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       updated: wakeSides,
       deleted: (claim) => {
         const key = objectKey(claim);
-        for (const volume of volumes.list()) if (claimKeyOf(volume) === key) queue.add(volume.metadata?.name ?? '');
+        wakeVolumes(undefined, (volume) => claimKeyOf(volume) === key);
       },
     });
     const wakeVolume = (volume: PersistentVolume): void => {
@@ -129,7 +129,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     scope.onChange(volumes, {
       added: wakeVolume,
       updated: wakeVolume,
-      deleted: (volume) => wakeClaimsThat((claim) => claim.spec?.volumeName === volume.metadata?.name),
+      deleted: (volume) => wakeClaims(undefined, (claim) => claim.spec?.volumeName === volume.metadata?.name),
     });
     scope.onChange(classes, { added: wakeUnbound, updated: wakeUnbound });
     const wakeClaimsOf = (pod: Pod): void => {

@@ -12,8 +12,9 @@ import { resources } from '../../../api/resources.ts';
 import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
+import { claimObjects, controllerOf, isControlledBy, mayBeAdopted } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
@@ -63,6 +64,7 @@ class DaemonSetController extends ControllerTerm {
   readonly #access: Access;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
+  readonly #wakeSets: CandidateWaker<DaemonSet>;
   readonly #failures = new Map<string, { readonly untilMs: number; readonly delayMs: number }>();
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
@@ -70,6 +72,7 @@ class DaemonSetController extends ControllerTerm {
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
+    this.#wakeSets = candidateWaker(scope, access.sets, (set) => this.queue.add(objectKey(set)));
   }
 
   override start(): void {
@@ -105,7 +108,7 @@ class DaemonSetController extends ControllerTerm {
         const oldKey = this.#ownerKey(old);
         if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
         if (key === undefined) {
-          if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
+          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
           return;
         }
         if (pod.metadata?.deletionTimestamp !== undefined)
@@ -139,9 +142,9 @@ class DaemonSetController extends ControllerTerm {
 
   #wakeAdopters(pod: Pod): void {
     if (controllerOf(pod) !== undefined) return;
-    for (const set of this.#access.sets.list(pod.metadata?.namespace)) {
-      if (matchesLabels(storedSelectorOf(set.spec?.selector), pod.metadata?.labels)) this.queue.add(objectKey(set));
-    }
+    this.#wakeSets(pod.metadata?.namespace, ({ spec }) =>
+      matchesLabels(storedSelectorOf(spec?.selector), pod.metadata?.labels),
+    );
   }
 
   readonly #wakeByRevision = (revision: ControllerRevision): void => {

@@ -9,6 +9,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -47,10 +48,12 @@ interface Access {
 
 class DeploymentController extends ControllerTerm {
   readonly #access: Access;
+  readonly #wakeDeployments: CandidateWaker<Deployment>;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     super(handle, scope, 5);
     this.#access = access;
+    this.#wakeDeployments = candidateWaker(scope, access.deployments, (each) => this.queue.add(objectKey(each)));
   }
 
   override start(): void {
@@ -79,10 +82,9 @@ class DeploymentController extends ControllerTerm {
     const reference = controllerOf(set);
     const namespace = set.metadata?.namespace;
     if (reference === undefined) {
-      for (const deployment of this.#access.deployments.list(namespace)) {
-        const selector = storedSelectorOf(deployment.spec?.selector);
-        if (matchesLabels(selector, set.metadata?.labels)) this.queue.add(objectKey(deployment));
-      }
+      this.#wakeDeployments(namespace, ({ spec }) =>
+        matchesLabels(storedSelectorOf(spec?.selector), set.metadata?.labels),
+      );
     } else if (reference.kind === 'Deployment') this.queue.add(`${namespace ?? ''}/${reference.name}`);
   };
 

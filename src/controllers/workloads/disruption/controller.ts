@@ -15,6 +15,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
+import { candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { semanticEqual } from '../../framework/core/equality.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
@@ -238,11 +239,8 @@ function followBudgets(
   budgets: Informer<PodDisruptionBudget>,
   pods: Informer<Pod>,
 ): void {
-  const wake = (pod: Pod): void => {
-    for (const budget of budgets.list(pod.metadata?.namespace)) {
-      if (isSelected(budget, pod)) queue.add(objectKey(budget));
-    }
-  };
+  const wakeBudgets = candidateWaker(scope, budgets, (budget) => queue.add(objectKey(budget)));
+  const wake = (pod: Pod): void => wakeBudgets(pod.metadata?.namespace, (budget) => isSelected(budget, pod));
   scope.onChange(budgets, {
     added: (budget) => queue.add(objectKey(budget)),
     updated: (budget) => queue.add(objectKey(budget)),
@@ -282,11 +280,8 @@ function followWorkloads<T extends Workload>(
   budgets: Informer<PodDisruptionBudget>,
   workloads: Informer<T>,
 ): void {
-  const wake = (workload: Workload): void => {
-    for (const budget of budgets.list(workload.metadata?.namespace)) {
-      if (isCountedByScale(budget)) queue.add(objectKey(budget));
-    }
-  };
+  const wakeBudgets = candidateWaker(scope, budgets, (budget) => queue.add(objectKey(budget)));
+  const wake = (workload: Workload): void => wakeBudgets(workload.metadata?.namespace, isCountedByScale);
   scope.onChange(workloads, {
     added: wake,
     updated: (workload, old) => {

@@ -6,8 +6,9 @@ import { resources } from '../../../api/resources.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { claimObjects, controllerOf } from '../../framework/core/ownership.ts';
+import { claimObjects, controllerOf, mayBeAdopted } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
@@ -68,6 +69,7 @@ class JobController extends ControllerTerm {
   readonly #access: Access;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
+  readonly #wakeJobs: CandidateWaker<Job>;
   readonly #memories = new Map<string, Memory>();
   readonly #batched = new Set<string>();
   readonly #orphans: WorkQueue;
@@ -77,6 +79,7 @@ class JobController extends ControllerTerm {
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
+    this.#wakeJobs = candidateWaker(scope, access.jobs, (job) => this.queue.add(objectKey(job)));
     this.#orphans = scope.queue(this.#syncOrphan, 2);
   }
 
@@ -92,7 +95,10 @@ class JobController extends ControllerTerm {
     this.scope.onChange(this.#access.pods, {
       added: (pod) => {
         const key = this.#ownerKey(pod);
-        if (key === undefined) return this.#onUnownedPod(pod);
+        if (key === undefined) {
+          this.#wakeAdopters(pod);
+          return this.#checkOrphan(pod);
+        }
         if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
         else this.#expectations.deletionObserved(key, uidOf(pod));
         this.#wake(key);
@@ -101,7 +107,10 @@ class JobController extends ControllerTerm {
         const key = this.#ownerKey(pod);
         const oldKey = this.#ownerKey(old);
         if (oldKey !== undefined && oldKey !== key) this.#wake(oldKey);
-        if (key === undefined) return this.#onUnownedPod(pod);
+        if (key === undefined) {
+          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
+          return this.#checkOrphan(pod);
+        }
         if (!isTracked(pod)) this.#memories.get(key)?.untracked.delete(uidOf(pod));
         if (pod.metadata?.deletionTimestamp !== undefined) this.#expectations.deletionObserved(key, uidOf(pod));
         this.#wake(key);
@@ -142,20 +151,12 @@ class JobController extends ControllerTerm {
     return job === undefined ? undefined : objectKey(job);
   }
 
-  /** Handles a pod without a job: a job that selects it may adopt it; otherwise its finalizer is removed. */
-  #onUnownedPod(pod: Pod): void {
-    if (controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined) {
-      for (const job of this.#selecting(pod)) this.queue.add(objectKey(job));
-    }
-    this.#checkOrphan(pod);
+  #wakeAdopters(pod: Pod): void {
+    if (controllerOf(pod) !== undefined || pod.metadata?.deletionTimestamp !== undefined) return;
+    this.#wakeJobs(pod.metadata?.namespace, (job) => isSelecting(job, pod));
   }
 
-  #selecting(pod: Pod): Job[] {
-    return this.#access.jobs
-      .list(pod.metadata?.namespace)
-      .filter((job) => matchesLabels(storedSelectorOf(job.spec?.selector), pod.metadata?.labels));
-  }
-
+  /** Queues a pod without a job, whose finalizer is removed unless a job may adopt it. */
   #checkOrphan(pod: Pod): void {
     if (isTracked(pod)) this.#orphans.add(objectKey(pod));
   }
@@ -164,7 +165,8 @@ class JobController extends ControllerTerm {
     const pod = this.#access.pods.get(key);
     if (pod === undefined || !isTracked(pod) || this.#ownerOf(pod) !== undefined) return;
     const isAdoptable = controllerOf(pod) === undefined && pod.metadata?.deletionTimestamp === undefined;
-    if (isAdoptable && this.#selecting(pod).length > 0) return;
+    const jobs = isAdoptable ? this.#access.jobs.list(pod.metadata?.namespace) : [];
+    if (jobs.some((job) => isSelecting(job, pod))) return;
     await this.#untrack(pod);
   };
 
@@ -289,6 +291,9 @@ class JobController extends ControllerTerm {
     return deleted.find((result) => result.status === 'rejected')?.reason;
   }
 }
+
+const isSelecting = (job: Job, pod: Pod): boolean =>
+  matchesLabels(storedSelectorOf(job.spec?.selector), pod.metadata?.labels);
 
 /** Returns the informer's copy, unless this process wrote a later version. */
 function newer(observed: Job, written: Job | undefined): Job {

@@ -122,14 +122,15 @@ function surplusOf(progress: JobProgress, count: number, nowMs: number): Pod[] {
   const doomed: Pod[] = [];
   for (const pod of active) {
     const index = indexOf(pod);
+    const same = index === undefined ? undefined : byIndex.get(index);
     if (index === undefined || index >= completions) doomed.push(pod);
-    else byIndex.set(index, [...(byIndex.get(index) ?? []), pod]);
+    else if (same === undefined) byIndex.set(index, [pod]);
+    else same.push(pod);
   }
   const left: Pod[] = [];
   for (const pods of byIndex.values()) {
-    const second = podsToDelete(pods, pods, pods.length - 1, nowMs);
-    doomed.push(...second);
-    left.push(...pods.filter((pod) => !second.includes(pod)));
+    const second = new Set(podsToDelete(pods, pods, pods.length - 1, nowMs));
+    for (const pod of pods) (second.has(pod) ? doomed : left).push(pod);
   }
   if (doomed.length >= count) return doomed;
   return [...doomed, ...podsToDelete(left, left, count - doomed.length, nowMs)];

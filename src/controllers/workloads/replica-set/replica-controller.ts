@@ -7,8 +7,9 @@ import { messageOf } from '../../../base/errors.ts';
 import { isEverything, type LabelSelector, matchesLabels } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { controllerOf, controllerReference } from '../../framework/core/ownership.ts';
+import { controllerOf, controllerReference, mayBeAdopted } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
@@ -71,6 +72,7 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
   readonly #access: Access<T>;
   readonly #control: PodControl;
   readonly #expectations: Expectations;
+  readonly #wakeOwners: CandidateWaker<T>;
 
   constructor(handle: ControllerHandle, kind: ReplicaKind<T>, access: Access<T>, scope: RunScope) {
     super(handle, scope, 8);
@@ -78,6 +80,7 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
     this.#access = access;
     this.#control = createPodControl(access.podClient, handle.recorder);
     this.#expectations = new Expectations(handle.clock);
+    this.#wakeOwners = candidateWaker(scope, access.owners, (owner) => this.queue.add(objectKey(owner)));
   }
 
   override start(): void {
@@ -106,7 +109,7 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
         const oldKey = this.#ownerKeyOf(old);
         if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
         if (key === undefined) {
-          if (oldKey !== undefined || pod.metadata?.labels !== old.metadata?.labels) this.#wakeAdopters(pod);
+          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
           return;
         }
         // A deletion counts as observed when graceful termination begins, because the object itself may exist for a
@@ -133,10 +136,10 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
 
   #wakeAdopters(pod: Pod): void {
     if (controllerOf(pod) !== undefined) return;
-    for (const owner of this.#access.owners.list(pod.metadata?.namespace)) {
+    this.#wakeOwners(pod.metadata?.namespace, (owner) => {
       const selector = this.#kind.selector(owner);
-      if (!isEverything(selector) && matchesLabels(selector, pod.metadata?.labels)) this.queue.add(objectKey(owner));
-    }
+      return !isEverything(selector) && matchesLabels(selector, pod.metadata?.labels);
+    });
   }
 
   protected override async sync(key: string): Promise<void> {

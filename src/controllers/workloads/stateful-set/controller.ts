@@ -8,8 +8,9 @@ import { messageOf } from '../../../base/errors.ts';
 import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
+import { claimObjects, controllerOf, isControlledBy, mayBeAdopted } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
@@ -54,10 +55,12 @@ interface Access {
 
 class StatefulSetController extends ControllerTerm {
   readonly #access: Access;
+  readonly #wakeSets: CandidateWaker<StatefulSet>;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     super(handle, scope, 5);
     this.#access = access;
+    this.#wakeSets = candidateWaker(scope, access.sets, (set) => this.queue.add(objectKey(set)));
   }
 
   override start(): void {
@@ -67,7 +70,7 @@ class StatefulSetController extends ControllerTerm {
       added: this.#wakeOwner,
       updated: (pod, old) => {
         if (controllerOf(old)?.uid !== controllerOf(pod)?.uid) this.#wakeOwner(old);
-        this.#wakeOwner(pod);
+        if (controllerOf(pod) !== undefined || mayBeAdopted(pod, old)) this.#wakeOwner(pod);
       },
       deleted: this.#wakeOwner,
     });
@@ -76,8 +79,7 @@ class StatefulSetController extends ControllerTerm {
   }
 
   readonly #wakeClaimant = ({ metadata }: PersistentVolumeClaim): void => {
-    for (const set of this.#access.sets.list(metadata?.namespace ?? ''))
-      if (isClaimOf(set, metadata?.name ?? '')) this.queue.add(objectKey(set));
+    this.#wakeSets(metadata?.namespace ?? '', (set) => isClaimOf(set, metadata?.name ?? ''));
   };
 
   readonly #wakeOwner = (pod: Pod): void => {
@@ -88,9 +90,7 @@ class StatefulSetController extends ControllerTerm {
       return;
     }
     if (deletionTimestamp !== undefined) return;
-    for (const set of this.#access.sets.list(namespace)) {
-      if (matchesLabels(storedSelectorOf(set.spec?.selector), labels)) this.queue.add(objectKey(set));
-    }
+    this.#wakeSets(namespace, ({ spec }) => matchesLabels(storedSelectorOf(spec?.selector), labels));
   };
 
   protected override async sync(key: string): Promise<void> {
