@@ -81,7 +81,7 @@ export function watchParts(
   const form = negotiateStream(exchange.request.headers.accept, supportsProtobuf(kind));
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, true));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
-  return new WatchStream(context, exchange, kind, cache, info, form, named, expand).run();
+  return new WatchStream(context, { exchange, kind, cache, info, form, options: named, expand }).run();
 }
 
 /**
@@ -93,6 +93,16 @@ function withName(options: ListOptions, name: string): ListOptions {
   if (fields.length > 0 && requiredFieldValue(fields, 'metadata.name') !== name)
     throw new ApiError('BadRequest', "fieldSelector metadata.name doesn't match requested name");
   return { ...options, fields: [...fields, { field: 'metadata.name', operator: '=', value: name }] };
+}
+
+interface StreamRequest {
+  readonly exchange: Exchange;
+  readonly kind: ServedKind;
+  readonly cache: KindCache;
+  readonly info: ResourceRequestInfo;
+  readonly form: AnswerForm;
+  readonly options: ListOptions;
+  readonly expand: Expansion | undefined;
 }
 
 /** State of a watch. Thousands of watches are idle, so it avoids closures and timers where possible. */
@@ -124,16 +134,7 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
   #waiting = 0;
   #finish: (() => void) | undefined;
 
-  constructor(
-    context: WatchContext,
-    exchange: Exchange,
-    kind: ServedKind,
-    cache: KindCache,
-    info: ResourceRequestInfo,
-    form: AnswerForm,
-    options: ListOptions,
-    expand: Expansion | undefined,
-  ) {
+  constructor(context: WatchContext, { exchange, kind, cache, info, form, options, expand }: StreamRequest) {
     this.#context = context;
     this.#expand = expand;
     this.#exchange = exchange;
