@@ -10,50 +10,48 @@ import type { ProxyEndpoint, ServicePort } from './service-port.ts';
 
 /**
  * Items of a service port in the table of its family. `zone` is the port's connection tracking zone; undefined for the
- * default zone.
+ * default zone. They are generated one at a time, because a port with many external addresses has many items.
  */
-export function itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Item[] {
-  const items: Item[] = [];
-  const add = (place: Item['place'], key: string, value: string): void => {
-    items.push({ place, key, value });
-  };
+export function* itemsOf(port: ServicePort, options: NftOptions, zone: number | undefined): Generator<Item, void> {
   const proto = port.protocol.toLowerCase();
   const external = port.nodePort > 0 || port.externalIps.length > 0;
   // A shared chain cannot store session affinity, and cannot select from two lists of endpoints for one address.
   const chains =
     port.affinitySeconds > 0 || (port.externalLocal && external)
-      ? addOwnChains(port, options, add)
-      : addSharedChains(port, options, add);
+      ? yield* ownChainItems(port, options)
+      : yield* sharedChainItems(port, options);
   for (const ip of port.clusterIps) {
     const key = `${ip} . ${proto} . ${port.port}`;
-    if (chains.internal === undefined) add('no_endpoint_ips', key, 'goto refuse');
-    else add('service_ips', key, `goto ${chains.internal}`);
+    if (chains.internal === undefined) yield item('no_endpoint_ips', key, 'goto refuse');
+    else yield item('service_ips', key, `goto ${chains.internal}`);
   }
   const missing = port.externalLocal ? 'drop' : 'goto refuse';
   for (const ip of port.externalIps) {
     const key = `${ip} . ${proto} . ${port.port}`;
-    if (chains.external !== undefined) add('service_ips', key, `goto ${chains.external}`);
-    if (port.externalEndpoints.length === 0) add('no_endpoint_ips', key, missing);
+    if (chains.external !== undefined) yield item('service_ips', key, `goto ${chains.external}`);
+    if (port.externalEndpoints.length === 0) yield item('no_endpoint_ips', key, missing);
   }
   if (port.nodePort > 0) {
     const key = `${proto} . ${port.nodePort}`;
-    if (chains.nodePort !== undefined) add('service_nodeports', key, `goto ${chains.nodePort}`);
-    if (port.externalEndpoints.length === 0) add('no_endpoint_nodeports', key, missing);
+    if (chains.nodePort !== undefined) yield item('service_nodeports', key, `goto ${chains.nodePort}`);
+    if (port.externalEndpoints.length === 0) yield item('no_endpoint_nodeports', key, missing);
   }
   if (zone !== undefined) {
-    for (const ip of [...port.clusterIps, ...port.externalIps]) add('udp_zones', `${ip} . ${port.port}`, `${zone}`);
-    if (port.nodePort > 0) add('udp_port_zones', `${port.nodePort}`, `${zone}`);
+    for (const ip of [...port.clusterIps, ...port.externalIps])
+      yield item('udp_zones', `${ip} . ${port.port}`, `${zone}`);
+    if (port.nodePort > 0) yield item('udp_port_zones', `${port.nodePort}`, `${zone}`);
   }
   if (port.restrictedIps.length > 0) {
     const chain = `fw/${nameOf(port.id)}`;
     const from = port.sourceRanges.map((range) => `${WORDS[options.family].ip} saddr ${range} return`);
-    add('chains', chain, [...from, 'drop'].join('\n'));
-    for (const ip of port.restrictedIps) add('firewall_ips', `${ip} . ${proto} . ${port.port}`, `goto ${chain}`);
+    yield item('chains', chain, [...from, 'drop'].join('\n'));
+    for (const ip of port.restrictedIps) yield item('firewall_ips', `${ip} . ${proto} . ${port.port}`, `goto ${chain}`);
   }
-  return items;
 }
 
 type Add = (place: Item['place'], key: string, value: string) => void;
+
+const item = (place: Item['place'], key: string, value: string): Item => ({ place, key, value });
 
 /** Target chain for traffic to cluster IPs and for external traffic; undefined if there is no endpoint. */
 interface Chains {
@@ -96,25 +94,38 @@ export function endpointsOfShared({ place, key }: Item): number | undefined {
   return found === null ? undefined : Number(found[1]);
 }
 
-function addSharedChains(port: ServicePort, options: NftOptions, add: Add): Chains {
+function* sharedChainItems(port: ServicePort, options: NftOptions): Generator<Item, Chains> {
   const proto = port.protocol.toLowerCase();
   const { endpoints, externalEndpoints, clusterIps, externalIps, nodePort } = port;
-  const lead = (kind: SharedKind, to: readonly ProxyEndpoint[], keys: readonly string[]): string | undefined => {
+  function* lead(
+    kind: SharedKind,
+    to: readonly ProxyEndpoint[],
+    keys: readonly string[],
+  ): Generator<Item, string | undefined> {
     if (to.length === 0 || keys.length === 0) return undefined;
     const { key: chain, value } = sharedChain(kind, to.length, options);
-    add('chains', chain, value);
+    yield item('chains', chain, value);
     const map = kind === 'port' ? 'nodeport_endpoints' : 'endpoints';
     for (const each of keys)
-      for (const [index, { ip, port: number }] of to.entries()) add(map, `${each} . ${index}`, `${ip} . ${number}`);
+      for (const [index, { ip, port: number }] of to.entries())
+        yield item(map, `${each} . ${index}`, `${ip} . ${number}`);
     return chain;
-  };
+  }
   const at = (ip: string): string => `${ip} . ${proto} . ${port.port}`;
   const chains = {
-    internal: lead('svc', endpoints, clusterIps.map(at)),
-    external: lead('ext', externalEndpoints, externalIps.map(at)),
-    nodePort: lead('port', externalEndpoints, nodePort > 0 ? [`${proto} . ${nodePort}`] : []),
+    internal: yield* lead('svc', endpoints, clusterIps.map(at)),
+    external: yield* lead('ext', externalEndpoints, externalIps.map(at)),
+    nodePort: yield* lead('port', externalEndpoints, nodePort > 0 ? [`${proto} . ${nodePort}`] : []),
   };
-  for (const { ip, hairpin } of [...endpoints, ...externalEndpoints]) if (hairpin) add('hairpin', `${ip} . ${ip}`, '');
+  for (const { ip, hairpin } of [...endpoints, ...externalEndpoints])
+    if (hairpin) yield item('hairpin', `${ip} . ${ip}`, '');
+  return chains;
+}
+
+function* ownChainItems(port: ServicePort, options: NftOptions): Generator<Item, Chains> {
+  const items: Item[] = [];
+  const chains = addOwnChains(port, options, (...parts) => void items.push(item(...parts)));
+  yield* items;
   return chains;
 }
 

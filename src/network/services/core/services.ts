@@ -46,6 +46,9 @@ export interface PlanContext {
   claimant(ip: string, protocol: Protocol, port: number): string | undefined;
 }
 
+/** External addresses of a port that are planned in one step. */
+const ADDRESSES_AT_ONCE = 500;
+
 /**
  * Plans a service like kube-proxy: `isForwarded` excludes services, and `ServiceEndpoints` selects endpoints. Addresses
  * and ports that the service may not have (`destinationsOf`) are excluded. If two services have the same external
@@ -103,9 +106,12 @@ export function* planService(
         allowedIp(ip, to, destinations.endpoint(ip, protocol, to, name)),
       );
       for (const ip of chosen.localReady) localReady.add(ip);
-      const usable = externalIps.filter((ip) =>
-        allowedIp(ip, port.port, destinations.externalIp(ip, protocol, port.port, balancers.has(ip)) ?? claimed(ip)),
-      );
+      const usable: string[] = [];
+      for (const [at, ip] of externalIps.entries()) {
+        if (at % ADDRESSES_AT_ONCE === ADDRESSES_AT_ONCE - 1) yield;
+        const why = destinations.externalIp(ip, protocol, port.port, balancers.has(ip)) ?? claimed(ip);
+        if (allowedIp(ip, port.port, why)) usable.push(ip);
+      }
       ports.push({
         id,
         family,

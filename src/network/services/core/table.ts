@@ -52,6 +52,7 @@ export class NftTable {
         this.#places.get(place)?.add(key, service, value);
         kept.add(`${place} ${key}`);
         items.push(item);
+        if (items.length % ITEMS_AT_ONCE === 0) yield;
       }
       yield;
     }

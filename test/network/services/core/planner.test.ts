@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Node, Service } from '../../../../src/api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
 import { objectKey } from '../../../../src/api/meta/object.ts';
-import { ServicePlanner, type ServicePort } from '../../../../src/network/services/core/index.ts';
+import { NftTable, ServicePlanner, type ServicePort } from '../../../../src/network/services/core/index.ts';
 import type { RefusedAddress } from '../../../../src/network/services/core/services.ts';
 import { desiredServicePorts } from './desired.ts';
 
@@ -271,4 +271,36 @@ test('plans a service with thousands of ports in short steps, and restarts if th
   planner.changes();
   // An implementation that compares each address with all others takes 2 seconds.
   assert.ok(performance.now() - beginMs < 1000, `${performance.now() - beginMs} ms`);
+});
+
+test('plans and renders a service with thousands of external addresses in steps', () => {
+  const planner = new ServicePlanner(options);
+  planner.setService({
+    metadata: { namespace: 'a', name: 'external' },
+    spec: {
+      clusterIP: '172.30.0.7',
+      externalIPs: Array.from({ length: 20_000 }, (_, index) => `203.0.${index >> 8}.${index & 255}`),
+      ports: [{ port: 80 }],
+    },
+  });
+  planner.setSlice({
+    metadata: { namespace: 'a', name: 'external-1', labels: { 'kubernetes.io/service-name': 'external' } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.128.0.5'], conditions: { ready: true } }],
+    ports: [{ name: '', port: 8080, protocol: 'TCP' }],
+  });
+  const counted = <T>(steps: Iterator<unknown, T>): readonly [number, T] => {
+    for (let count = 1; ; count++) {
+      const step = steps.next();
+      if (step.done === true) return [count, step.value];
+    }
+  };
+  const [planned, { changed }] = counted(planner.changeSteps());
+  const ports = changed.get('a/external') ?? [];
+  assert.equal(ports[0]?.externalIps.length, 20_000);
+  assert.ok(planned >= 40, `${planned} steps`);
+  const table = new NftTable({ table: 'he', family: 4, clusterCidr: '10.128.0.0/14', reservedPorts: [] });
+  const [rendered] = counted(table.setSteps('a/external', ports));
+  assert.ok(rendered >= 80, `${rendered} steps`);
+  assert.match(table.program(), /203\.0\.78\.31 \. tcp \. 80 : goto ext-1/);
 });
