@@ -25,7 +25,7 @@ import { configz } from './configz.ts';
 import { DoctorRequests } from './doctor-requests.ts';
 import { sendHistory } from './history-requests.ts';
 import { HostLogRequests } from './host-log-requests.ts';
-import { errorAnswer, HttpError, rawErrorAnswer } from './http-error.ts';
+import { errorAnswer, HttpError, rawErrorAnswer, sendRefusal } from './http-error.ts';
 import { LogRequests } from './log-requests.ts';
 import type {
   KubeletConnection,
@@ -177,10 +177,7 @@ export class KubeletServer {
       }
       const { code, message } = errorAnswer(error);
       if (code >= 500) this.options.log.warn('request failed', { path: request.url, error: message });
-      response.writeHead(code, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' });
-      response.end(`${message}\n`);
-      // The rest of a refused body is discarded, so that the client reads the reason.
-      request.resume();
+      sendRefusal(request, response, code, message, this.options.clock);
     }
   }
 

@@ -4,12 +4,14 @@
  */
 import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import {
+  constants,
   createSecureServer,
   type Http2SecureServer,
   Http2ServerRequest,
   Http2ServerResponse,
   type SecureServerOptions,
   type ServerHttp2Session,
+  type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -43,6 +45,8 @@ const LIMITS: GateLimits = {
   handshakeMs: HANDSHAKE_TIMEOUT_MS,
 };
 const ERROR_REFUSED_STREAM = 7;
+/** Interval at which a stream with an unread body is checked for the end of its response. */
+const SENT_CHECK_MS = 20;
 /**
  * Status code of the response to a request line with HTTP/0.9 or HTTP/2.0 on an HTTP/1 connection. Node's parser
  * accepts these versions.
@@ -67,6 +71,17 @@ const isHttp2 = (request: unknown): request is Http2ServerRequest => request ins
 const requestOf = (request: IncomingMessage | Http2ServerRequest): HttpRequest => request as unknown as HttpRequest;
 const responseOf = (response: ServerResponse | Http2ServerResponse | WebSocketAnswer): HttpResponse =>
   response as unknown as HttpResponse;
+
+/**
+ * Closes a stream whose response is complete and whose client still sends a body (RFC 9113 §8.1). Browsers read the
+ * response of an upload only when the body is sent or the stream is closed. The reset would overtake queued frames of
+ * the response, which Go's clients then report as an error, so it is not sent before the last frame.
+ */
+function closeUnreadBody(stream: ServerHttp2Stream): void {
+  if (stream.destroyed || stream.closed || stream.state.remoteClose === 1) return;
+  if (stream.state.localClose === 1) stream.close(constants.NGHTTP2_NO_ERROR);
+  else setTimeout(closeUnreadBody, SENT_CHECK_MS, stream);
+}
 
 const isHttp1 = (protocol: string): boolean => protocol === 'http/1.1';
 
@@ -250,6 +265,7 @@ class HttpsListener implements Listener {
       connection.inFlight -= 1;
       if (stream.rstCode > 0) connection.streamReset();
     });
+    if (!stream.endAfterHeaders) stream.once('finish', () => setImmediate(closeUnreadBody, stream));
     this.#options.request(requestOf(request), response, connection);
   }
 

@@ -1,14 +1,16 @@
 /** Listener functions beside requests: certificates by name, limited connections, graceful shutdown. */
 import assert from 'node:assert/strict';
-import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
-import { text } from 'node:stream/consumers';
+import { type ClientHttp2Session, connect as connectHttp2, type Settings } from 'node:http2';
+import { buffer, text } from 'node:stream/consumers';
 import { before, describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { createHttp } from '../../../../src/apiserver/io/http/index.ts';
 import type { ListenOptions, NamedCertificate } from '../../../../src/apiserver/port.ts';
 import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/index.ts';
+import { eventually } from '../../../client/clocks.ts';
 
 const validity = lifetimeFrom(Date.now(), 1);
+const ANSWER_BYTES = 256 * 1024;
 let ca: Awaited<ReturnType<typeof createAuthority>>;
 const pairs = new Map<string, { certificate: string; key: string }>();
 const pairOf = (name: string) => pairs.get(name) ?? { certificate: '', key: '' };
@@ -54,9 +56,9 @@ const shownTo = (port: number, servername: string): Promise<string> =>
     socket.on('error', reject);
   });
 
-const open = (port: number): Promise<ClientHttp2Session> =>
+const open = (port: number, settings: Settings = {}): Promise<ClientHttp2Session> =>
   new Promise((resolve, reject) => {
-    const session = connectHttp2(`https://127.0.0.1:${port}`, trusting, () => resolve(session));
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { ...trusting, settings }, () => resolve(session));
     session.once('error', reject);
   });
 
@@ -129,6 +131,32 @@ describe('connections', () => {
       const gone = new Promise((resolve) => session.once('goaway', resolve));
       assert.equal(await text(session.request({ ':path': '/2' })), 'ok');
       assert.equal(await gone, 0);
+    } finally {
+      session.destroy();
+      await listener.close(100);
+    }
+  });
+
+  it('connections close the stream of a body that is left unread, only after the complete response', async () => {
+    const answer = Buffer.alloc(ANSWER_BYTES, 'a');
+    const request: ListenOptions['request'] = (incoming, response) => {
+      incoming.once('data', () => {
+        incoming.pause();
+        response.writeHead(429);
+        response.end(answer);
+      });
+    };
+    const { listener } = await listening({ request });
+    // A window smaller than the response keeps the end of the response queued in the server.
+    const session = await open(listener.port, { initialWindowSize: ANSWER_BYTES / 4 });
+    try {
+      const upload = session.request({ ':path': '/', ':method': 'POST' });
+      upload.write(Buffer.alloc(1 << 20));
+      const received = await buffer(upload);
+      assert.ok(received.equals(answer), `${received.length} of ${ANSWER_BYTES} bytes`);
+      await eventually('end of the stream', () => upload.closed);
+      assert.equal(upload.rstCode, 0);
+      assert.equal(session.closed, false);
     } finally {
       session.destroy();
       await listener.close(100);
