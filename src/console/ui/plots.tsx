@@ -94,6 +94,8 @@ function Plot({ plot: { title, lines }, history, limits }: PlotProps) {
   const latest = useRef(options);
   latest.current = options;
   const isEmpty = texts.length === 0;
+  // An open plot cannot change its lines, so it is opened again when a metric appears or ends.
+  const shape = options.series.map(({ label }) => label).join('\n');
   useEffect(() => {
     if (isEmpty) return;
     let isShown = true;
@@ -105,13 +107,13 @@ function Plot({ plot: { title, lines }, history, limits }: PlotProps) {
       opened.current?.close();
       opened.current = undefined;
     };
-  }, [colours, isEmpty]);
+  }, [colours, isEmpty, shape]);
   useEffect(() => opened.current?.update(options), [options]);
   return (
     <figure class="card">
       <figcaption>
         <strong>{title}</strong>
-        {isEmpty ? <p class="muted">This host has no samples of it.</p> : null}
+        {isEmpty ? <p class="muted">There are no samples of this yet, or the host does not measure it.</p> : null}
         {texts.map((text) => (
           <p key={text}>{text}</p>
         ))}

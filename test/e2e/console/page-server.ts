@@ -133,10 +133,10 @@ const HISTORY_UNITS: Readonly<Record<string, string>> = {
 };
 
 /** A response of `/metrics/history` with the metrics that have samples. */
-function historyOf(url: URL): object {
+function historyOf(url: URL, withheld: ReadonlySet<string>): object {
   const count = Number(url.searchParams.get('points'));
   const values = Array.from({ length: count }, (_, index) => (index === 5 ? null : 1 + Math.sin(index / 9)));
-  const wanted = (url.searchParams.get('metric') ?? '').split(',');
+  const wanted = (url.searchParams.get('metric') ?? '').split(',').filter((name) => !withheld.has(name));
   const metrics = Object.fromEntries(
     wanted.map((name) => {
       const unit = HISTORY_UNITS[name];
@@ -183,7 +183,10 @@ Object.assign(OBJECTS, {
     metadata: metadata(`revision-status-${number}`),
     data: { status: 'good', reason: HOSTILE, settings: JSON.stringify({ number, text: HOSTILE }) },
   })),
-  machineconfigs: [1, 2].map((number) => ({ metadata: { name: `m${number}` }, spec: { number, text: HOSTILE } })),
+  machineconfigs: [1, 2].map((number) => ({
+    metadata: { name: `rendered-worker-d10414164d0ee7657f408744ee3b194${number}` },
+    spec: { number, text: HOSTILE },
+  })),
 });
 
 const STORE = {
@@ -223,6 +226,8 @@ export class ApiServer {
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
   /** Whether the user may perform all actions. */
   allows = false;
+  /** Metrics that the history does not contain. */
+  readonly withheld = new Set<string>();
   /** Responses of open watches. */
   readonly watches = new Set<ServerResponse>();
   /** Requests through the proxy of the host without power. They are never answered. */
@@ -265,7 +270,7 @@ export class ApiServer {
     else if (url.pathname.endsWith('/rigs/bench/recordings')) send(RECORDINGS);
     else if (url.pathname.startsWith('/apis/metrics.k8s.io/')) send({ items: ['n1', 'n2'].map(usageOf) });
     else if (url.pathname.endsWith('/proxy/hyperedge/snapshots')) send(SNAPSHOTS);
-    else if (url.pathname.endsWith('/proxy/metrics/history')) send(historyOf(url));
+    else if (url.pathname.endsWith('/proxy/metrics/history')) send(historyOf(url, this.withheld));
     else if (url.searchParams.get('watch') === 'true') {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.flushHeaders();

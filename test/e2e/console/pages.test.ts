@@ -14,6 +14,9 @@ import { ApiServer, launch, openPage, PATHS, skip } from './page-server.ts';
 /** Limit for the growth of the heap of an idle page. After garbage collections the heap varies by less. */
 const IDLE_GROWTH_BYTES = 1 << 20;
 
+/** Longer than the interval at which plots of an hour are refreshed. */
+const REFRESH_MS = 61_000;
+
 /** Pixels of the first plot that have the colour of the first line in the current theme. */
 const DRAWN = `(() => {
   const canvas = document.querySelector('.plot canvas');
@@ -64,7 +67,9 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     const { page, faults } = await openPage(browser, 1_200);
     await page.goto(`${server.url}/console/nodes/n1`);
     await page.waitForSelector('figure >> text=/used: average .* cores?, highest 2 cores, latest/');
-    await page.waitForSelector('figure:has-text("Temperature") >> text=This host has no samples of it.');
+    await page.waitForSelector(
+      'figure:has-text("Temperature") >> text=There are no samples of this yet, or the host does not measure it.',
+    );
     for (const theme of ['light', 'dark']) {
       await page.waitForSelector(`html[data-theme=${theme}] .plot canvas`);
       await page.waitForTimeout(500);
@@ -126,6 +131,31 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     assert.deepEqual(server.toDeadHost, []);
     assert.deepEqual(faults, []);
     await page.close();
+  });
+
+  test('plots follow metrics that end and appear again', async () => {
+    const { page, faults } = await openPage(browser, 1_200);
+    await page.clock.install();
+    await page.goto(`${server.url}/console/nodes/n1`);
+    const legend = page.locator('figure:has-text("Pressure") .u-series');
+    const untilLines = (count: number): Promise<void> =>
+      legend
+        .nth(count)
+        .waitFor({ state: 'attached' })
+        .then(() => legend.nth(count + 1).waitFor({ state: 'detached' }));
+    try {
+      await untilLines(3);
+      server.withheld.add('pressureIo');
+      await page.clock.runFor(REFRESH_MS);
+      await untilLines(2);
+      server.withheld.clear();
+      await page.clock.runFor(REFRESH_MS);
+      await untilLines(3);
+      assert.deepEqual(faults, []);
+    } finally {
+      server.withheld.clear();
+      await page.close();
+    }
   });
 
   test('pages that stay open for a day keep their number of watches and their heap', async () => {
