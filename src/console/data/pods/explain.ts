@@ -295,8 +295,10 @@ function explainContainer(container: ContainerStatus, kind: string, facts: PodFa
 }
 
 function explainPull(subject: string, image: string, reason: string, message: string, facts: PodFacts): Finding {
-  const event = eventsOf(facts, 'Failed').findLast(({ message: text = '' }) => /pull/i.test(text));
-  const detail = reason === 'ImagePullBackOff' ? (event?.message ?? message) : message;
+  // Older kubelets state the cause only in an event. A later event has only the reason, as in `Error: ErrImagePull`.
+  const event = eventsOf(facts, 'Failed').findLast(({ message: text = '' }) => text.startsWith('Failed to pull image'));
+  const isVague = reason === 'ImagePullBackOff' && !message.includes('ErrImagePull: ');
+  const detail = isVague ? (event?.message ?? message) : message;
   const rules: readonly (readonly [RegExp, string, string])[] = [
     [
       /InvalidImageName|invalid reference|couldn't parse/i,
@@ -306,7 +308,7 @@ function explainPull(subject: string, image: string, reason: string, message: st
     [
       /NeverPull|pull policy/i,
       'is not on the node, and the pull policy is Never',
-      'Import the image, or change imagePullPolicy.',
+      'Upload the image on the page Storage and images, or change imagePullPolicy.',
     ],
     [/unauthori[sz]ed|denied|401|403/i, 'needs a login', 'Add a pull secret for the registry to the service account.'],
     [/not found|manifest unknown|404/i, 'does not exist in the registry', 'Correct the name or the tag of the image.'],
@@ -316,9 +318,9 @@ function explainPull(subject: string, image: string, reason: string, message: st
       'Add the certificate authority of the registry.',
     ],
     [
-      /no such host|dial|timeout|refused|unreachable|EAI_AGAIN|ENOTFOUND/i,
+      /no such host|dial|timeout|refused|unreachable|cannot be reached|EAI_AGAIN|ENOTFOUND/i,
       'cannot be fetched: the registry cannot be reached',
-      'Check network, DNS and proxy of the node, or import the image.',
+      'Check network, DNS and proxy of the node, or upload the image on the page Storage and images.',
     ],
     [
       /toomanyrequests|429/i,

@@ -82,6 +82,27 @@ const CASES: readonly (readonly [name: string, pod: Pod, events: Event[], title:
     /tag/,
   ],
   [
+    'an image whose cause is in the status, beside a later event with the reason only',
+    placed({
+      state: {
+        waiting: {
+          reason: 'ImagePullBackOff',
+          message: 'Back-off pulling image "reg/app:1": ErrImagePull: pull reg/app:1: registry reg cannot be reached',
+        },
+      },
+    }),
+    [event('Failed', 'Error: ImagePullBackOff')],
+    /reg\/app:1 cannot be fetched: the registry cannot be reached/,
+    /Storage and images/,
+  ],
+  [
+    'an image whose cause is in an earlier event only',
+    placed({ state: { waiting: { reason: 'ImagePullBackOff', message: 'Back-off' } } }),
+    [event('Failed', 'Failed to pull image "reg/app:1": unauthorized'), event('Failed', 'Error: ImagePullBackOff')],
+    /needs a login/,
+    /pull secret/,
+  ],
+  [
     'an image that needs a login',
     placed({ state: { waiting: { reason: 'ErrImagePull', message: 'unauthorized' } } }),
     [],
