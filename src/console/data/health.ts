@@ -34,7 +34,7 @@ export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterH
   const problems: Problem[] = [
     ...(nodes ?? []).flatMap(problemsOfNode),
     ...(operators ?? []).flatMap(problemsOfOperator),
-    ...problemsOfPods(pods ?? [], nodes ?? []),
+    ...podProblems(pods ?? [], nodes ?? []),
   ];
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   if (nodes === undefined) return { level: 'unknown', sentence: 'The state of the nodes is not known.', problems };
@@ -99,7 +99,8 @@ function problemsOfOperator(operator: AnyObject): Problem[] {
 
 const MAX_PODS = 20;
 
-function problemsOfPods(pods: readonly Pod[], nodes: readonly Node[]): Problem[] {
+/** Warnings about pods that do not run. At most 20 are reported. */
+export function podProblems(pods: readonly Pod[], nodes: readonly Node[]): Problem[] {
   return pods
     .filter((pod) => STUCK.test(podStatusText(pod)) || isUnschedulable(pod))
     .slice(0, MAX_PODS)

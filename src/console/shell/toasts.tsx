@@ -1,5 +1,6 @@
 /** Short messages about the outcome of actions. */
 import { signal } from '@preact/signals';
+import { sanitizeLines } from '../data/plain-text.ts';
 
 const SHOWN_MS = 6_000;
 const MAX_SHOWN = 5;
@@ -33,7 +34,7 @@ export function Toasts() {
     <div class="toasts" role="status" aria-live="polite">
       {toasts.value.map(({ id, text, kind }) => (
         <div key={id} class={`toast ${kind}`}>
-          <span>{text}</span>
+          <span>{sanitizeLines(text)}</span>
           <button type="button" class="plain" aria-label="Close the message" onClick={() => close(id)}>
             ×
           </button>

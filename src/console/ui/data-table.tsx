@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
 import { compareCells, matchesFilter } from '../data/api/table.ts';
+import { sanitizeLines } from '../data/plain-text.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import { useShortcut } from '../shell/keyboard.ts';
 import { place, setQuery } from '../shell/router.ts';
@@ -110,7 +111,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
               <tr key={keyOf(item)} aria-rowindex={first + index + 2}>
                 {columns.map(({ name, view }, column) => (
                   <td key={name} data-column={name}>
-                    {view === undefined ? texts[column] : view(item)}
+                    {view === undefined ? sanitizeLines(String(texts[column] ?? '')) : view(item)}
                   </td>
                 ))}
               </tr>

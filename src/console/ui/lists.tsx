@@ -8,7 +8,8 @@ import { useCommand } from '../shell/command-line.tsx';
 import { place, setQuery } from '../shell/router.ts';
 import { type Column, DataTable } from './data-table.tsx';
 import { useFeed, useNow } from './hooks.ts';
-import { currentNamespace, Link, NamespaceChoice, pathOf } from './parts.tsx';
+import { currentNamespace, NamespaceChoice } from './namespaces.tsx';
+import { Link, pathOf } from './parts.tsx';
 
 export interface ListView<T extends KubeObject> {
   readonly type: ResourceType<T>;

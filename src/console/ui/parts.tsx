@@ -4,12 +4,13 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { AccessRequest } from '../data/api/access.ts';
-import { conditionsOf, NAMESPACES } from '../data/api/resources.ts';
+import { conditionsOf } from '../data/api/resources.ts';
 import { ageText } from '../data/format.ts';
+import { sanitizeLines } from '../data/plain-text.ts';
 import type { Finding } from '../data/pods/explain.ts';
-import { hrefOf, place, setQuery } from '../shell/router.ts';
+import { hrefOf } from '../shell/router.ts';
 import { showFailure, showToast } from '../shell/toasts.tsx';
-import { useAccess, useFeed } from './hooks.ts';
+import { useAccess } from './hooks.ts';
 import { ShortTable } from './short-table.tsx';
 
 export const Link = ({ to, children }: { readonly to: string; readonly children: ComponentChildren }) => (
@@ -25,7 +26,7 @@ const SYMBOLS: Readonly<Record<Level, string>> = { good: '●', warn: '▲', bad
 /** Shows a state with a symbol and a word, so that colour is not the only indication. */
 export const State = ({ level, text }: { readonly level: Level; readonly text: string }) => (
   <span class={level}>
-    <span aria-hidden="true">{SYMBOLS[level]}</span> {text}
+    <span aria-hidden="true">{SYMBOLS[level]}</span> {sanitizeLines(text)}
   </span>
 );
 
@@ -115,35 +116,6 @@ export function Dialog({ label, onClose, children }: DialogProps) {
   );
 }
 
-/** Namespace in the query of the location; '' for all namespaces. */
-export const currentNamespace = (): string => place.value.query.get('ns') ?? '';
-
-export function NamespaceChoice() {
-  const { items, error } = useFeed(NAMESPACES);
-  const current = currentNamespace();
-  const names = items.map(({ metadata }) => metadata?.name ?? '').sort();
-  if (error !== undefined && items.length === 0)
-    return (
-      <label>
-        Namespace <input value={current} onChange={({ currentTarget }) => setQuery('ns', currentTarget.value.trim())} />
-      </label>
-    );
-  return (
-    <label>
-      Namespace{' '}
-      <select value={current} onChange={({ currentTarget }) => setQuery('ns', currentTarget.value)}>
-        <option value="">all</option>
-        {current !== '' && !names.includes(current) ? <option value={current}>{current}</option> : null}
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
 export function Conditions({ object, nowMs }: { readonly object: KubeObject; readonly nowMs: number }) {
   const conditions = conditionsOf(object);
   if (conditions.length === 0) return null;
@@ -166,9 +138,9 @@ export function Findings({ findings }: { readonly findings: readonly Finding[] }
       {findings.map(({ severity, title, detail, fix }) => (
         <div key={title} class={`card finding ${severity}`}>
           <p>
-            <strong>{title}</strong>
+            <strong>{sanitizeLines(title)}</strong>
           </p>
-          {detail === '' ? null : <pre class="wrap">{detail}</pre>}
+          {detail === '' ? null : <pre class="wrap">{sanitizeLines(detail)}</pre>}
           <p>Fix: {fix}</p>
         </div>
       ))}

@@ -1,5 +1,6 @@
 /** Table of few rows that cannot be sorted. Wide tables scroll in a region that is operated by keyboard. */
 import type { ComponentChildren } from 'preact';
+import { sanitizeLines } from '../data/plain-text.ts';
 
 export interface ShortTableProps {
   readonly label: string;
@@ -29,7 +30,9 @@ export const ShortTable = ({ label, caption = label, hasHiddenCaption = false, c
         {rows.map(({ key, cells }) => (
           <tr key={key}>
             {cells.map((cell, index) => (
-              <td key={columns[index]}>{cell}</td>
+              <td key={columns[index]} data-column={columns[index]}>
+                {typeof cell === 'string' ? sanitizeLines(cell) : cell}
+              </td>
             ))}
           </tr>
         ))}

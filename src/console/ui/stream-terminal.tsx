@@ -1,7 +1,7 @@
 /** Terminal on a stream of the API: exec, attach, or the serial console of a rig. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { sanitizeText } from '../data/plain-text.ts';
 import { EXEC_PROTOCOLS, ExecSession } from '../data/pods/exec.ts';
-import { sanitizeText } from '../data/pods/logs.ts';
 import { openSocket } from '../session/request.ts';
 import { showFailure } from '../shell/toasts.tsx';
 

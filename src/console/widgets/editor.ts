@@ -4,7 +4,14 @@ import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, foldGutter, HighlightStyle, indentOnInput, syntaxHighlighting } from '@codemirror/language';
 import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search';
 import { EditorState, type Extension } from '@codemirror/state';
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view';
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+} from '@codemirror/view';
 import { tags } from '@lezer/highlight';
 
 export interface OpenEditor {
@@ -22,6 +29,9 @@ const HIGHLIGHTS = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: 'var(--series-5)' },
   { tag: [tags.comment, tags.lineComment], color: 'var(--muted)' },
 ]);
+
+/** Characters that change the direction of text or are invisible, beyond those that the editor shows by itself. */
+const MISLEADING = /[\u200c\u202a-\u202c\u2060-\u2065\u2068]/g;
 
 const THEME = EditorView.theme({
   '&': { height: '100%', color: 'var(--text)', backgroundColor: 'var(--back)', border: '1px solid var(--line)' },
@@ -49,6 +59,7 @@ export function openEditor(
       doc: text,
       extensions: [
         ...[lineNumbers(), foldGutter(), history(), drawSelection(), indentOnInput(), bracketMatching()],
+        highlightSpecialChars({ addSpecialChars: MISLEADING }),
         ...[highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), yaml(), THEME],
         syntaxHighlighting(HIGHLIGHTS),
         keymap.of([...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),

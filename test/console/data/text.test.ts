@@ -16,7 +16,8 @@ import {
   logsCommand,
   shellQuote,
 } from '../../../src/console/data/kubectl.ts';
-import { followLog, LogBuffer, levelOf, sanitizeText } from '../../../src/console/data/pods/logs.ts';
+import { sanitizeLines, sanitizeText } from '../../../src/console/data/plain-text.ts';
+import { followLog, LogBuffer, levelOf } from '../../../src/console/data/pods/logs.ts';
 import { LineSplitter, LineTooLong } from '../../../src/console/data/watch/lines.ts';
 import { settle } from '../../client/clocks.ts';
 import { scene } from './fake-api.ts';
@@ -69,6 +70,7 @@ suite('text of logs', () => {
 
   test('control and direction characters are escaped in the text of logs', () => {
     assert.equal(sanitizeText('a\u0008b\rc'), 'a\\x08b\\x0dc');
+    assert.equal(sanitizeLines('plain\n\u001b[2Jtext\u202ereversed\r\n'), 'plain\ntext\\u{202e}reversed\\x0d\n');
     assert.equal(sanitizeText('user\u202enimda\u2066x\u200b'), 'user\\u{202e}nimda\\u{2066}x\\u{200b}');
     assert.equal(sanitizeText('tab\tand ümläut 漢字 🙂'), 'tab\tand ümläut 漢字 🙂');
   });

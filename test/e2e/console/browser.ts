@@ -66,7 +66,7 @@ export class TestBrowser {
     page.on('console', (message) => {
       if (/content security policy|trusted ?types?/i.test(message.text())) faults.push(message.text());
     });
-    page.on('pageerror', (error) => faults.push(String(error)));
+    page.on('pageerror', (error) => faults.push(error.stack ?? String(error)));
     const origins = new Set([SERVER]);
     context.on('request', (request) => {
       const url = new URL(request.url());

@@ -34,6 +34,8 @@ export const PODS = type<Pod>('', 'v1', 'Pod', 'pods');
 export const NODES = type<Node>('', 'v1', 'Node', 'nodes', false);
 export const EVENTS = type<Event>('', 'v1', 'Event', 'events');
 export const NAMESPACES = type<Namespace>('', 'v1', 'Namespace', 'namespaces', false);
+/** Namespaces that the user may read. */
+export const PROJECTS = type<AnyObject>('project.openshift.io', 'v1', 'Project', 'projects', false);
 export const SERVICES = type<Service>('', 'v1', 'Service', 'services');
 export const CONFIG_MAPS = type<ConfigMap>('', 'v1', 'ConfigMap', 'configmaps');
 export const SECRETS = type<Secret>('', 'v1', 'Secret', 'secrets');

@@ -4,7 +4,7 @@ import { type Decoded, decode, flag, list, number, object, optional, text } from
 import { objectPath, query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { type AnyObject, listAt, RIGS, textAt } from '../api/resources.ts';
-import { sanitizeText } from '../pods/logs.ts';
+import { sanitizeText } from '../plain-text.ts';
 
 export const USE_SPANS = { '24h': 24 * 3_600_000, '7d': 7 * 24 * 3_600_000 } as const;
 export type UseSpan = keyof typeof USE_SPANS;

@@ -3,7 +3,7 @@
  * message is the channel. Source: KEP-4006.
  */
 import { query } from '../../../client/resource-path.ts';
-import { sanitizeText } from './logs.ts';
+import { sanitizeText } from '../plain-text.ts';
 
 export const EXEC_PROTOCOLS = ['v5.channel.k8s.io'];
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;

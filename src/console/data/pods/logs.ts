@@ -8,6 +8,7 @@ import type { Clock, RandomSource } from '../../../base/clock.ts';
 import { Backoff } from '../../../client/backoff.ts';
 import { query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
+import { sanitizeText } from '../plain-text.ts';
 import { LineSplitter } from '../watch/lines.ts';
 
 const MAX_LINE = 16_384;
@@ -23,30 +24,6 @@ export interface LogLine {
   readonly text: string;
   readonly level: LogLevel;
 }
-
-const ESC = String.fromCharCode(0x1b);
-const BEL = String.fromCharCode(0x07);
-const CSI = String.fromCharCode(0x9b);
-const CSI_REST = '[0-?]*[ -/]*[@-~]?';
-/** Matches CSI, OSC, DCS and other escape sequences. An unterminated sequence ends at the end of the line. */
-const ESCAPES = new RegExp(
-  `${ESC}(?:\\[${CSI_REST}|[\\]PX^_][^${BEL}${ESC}]*(?:${BEL}|${ESC}\\\\)?|[ -/]*[0-~]?)|${CSI}${CSI_REST}`,
-  'g',
-);
-const CONTROLS = /(?!\t)\p{Cc}/gu;
-/** Matches direction marks, embeddings, overrides and isolates, and invisible and line-separating characters. */
-const HIDDEN = /[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
-
-/** Replaces characters that could affect the page, or a terminal to which the text is copied. */
-export function sanitizeText(text: string): string {
-  return text
-    .replaceAll(ESCAPES, '')
-    .replaceAll(CONTROLS, (character) => `\\x${hex(character, 2)}`)
-    .replaceAll(HIDDEN, (character) => `\\u{${hex(character, 4)}}`);
-}
-
-const hex = (character: string, digits: number): string =>
-  (character.codePointAt(0) ?? 0).toString(16).padStart(digits, '0');
 
 const LEVELS: readonly (readonly [LogLevel, RegExp])[] = [
   [

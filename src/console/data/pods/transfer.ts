@@ -5,7 +5,7 @@
  */
 import { createTarDecoder, createTarPacker, type TarHeader } from 'modern-tar';
 import { bytesText } from '../format.ts';
-import { sanitizeText as printable } from './logs.ts';
+import { sanitizeText as printable } from '../plain-text.ts';
 
 export const MAX_TRANSFER_BYTES = 256 << 20;
 const MAX_ENTRIES = 10_000;

@@ -9,7 +9,7 @@ import { DiffOf, type DiffSide } from './diff.tsx';
 
 export default function Configurations() {
   useCommand(getCommand(MACHINE_CONFIGS));
-  const { items, error } = useFeed(MACHINE_CONFIGS);
+  const { items, error, state } = useFeed(MACHINE_CONFIGS);
   const [sides, setSides] = useState<readonly DiffSide[]>([]);
   useEffect(() => {
     let isShown = true;
@@ -25,6 +25,7 @@ export default function Configurations() {
     };
   }, [items]);
   if (error !== undefined && items.length === 0) return <p class="bad">{error.message}</p>;
-  if (sides.length === 0) return <p>There are none.</p>;
+  if (sides.length === 0)
+    return <p>{state === 'loading' || items.length > 0 ? 'The configurations are being read.' : 'There are none.'}</p>;
   return <DiffOf sides={sides} same="The configurations are the same." />;
 }

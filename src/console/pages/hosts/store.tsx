@@ -32,7 +32,7 @@ const POLL_MS = 10_000;
 export default function Store() {
   useCommand('hyperedge members');
   const nowMs = useNow();
-  const { items } = useFeed(NODES);
+  const { items, error } = useFeed(NODES);
   const { object: operator } = useObject(CLUSTER_OPERATORS, 'etcd');
   const masters = masterNames(items);
   const present = masterNames(answering(items));
@@ -41,7 +41,9 @@ export default function Store() {
       {present.length > 0 ? (
         <Members masters={present} />
       ) : (
-        <p class="muted">{masters.length === 0 ? 'No master is known yet.' : 'No master answers.'}</p>
+        <p class="muted">
+          {masters.length > 0 ? 'No master answers.' : error === undefined ? 'No master is known yet.' : error.message}
+        </p>
       )}
       {present.length === 0 ? null : <FlushTimes masters={present} />}
       <h2>Snapshots</h2>

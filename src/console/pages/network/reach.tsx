@@ -13,7 +13,7 @@ import type { Snapshot } from '../../data/watch/feed.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
-import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
 import { ShortTable } from '../../ui/short-table.tsx';
 
 const MAX_DRAWN = 60;

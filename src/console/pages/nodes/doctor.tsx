@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { NODES } from '../../data/api/resources.ts';
 import { countsText, type HostCheck, type HostReport, problemsOf, runHostChecks } from '../../data/hosts/doctor.ts';
-import { sanitizeText } from '../../data/pods/logs.ts';
+import { sanitizeText } from '../../data/plain-text.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { Action, type Level, State } from '../../ui/parts.tsx';

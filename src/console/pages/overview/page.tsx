@@ -1,5 +1,6 @@
 /** Overview: health in one sentence, problems, capacity and usage, recent events, operators and update state. */
-import type { Node } from '../../../api/generated/core/v1.ts';
+import type { Node, ObjectReference } from '../../../api/generated/core/v1.ts';
+import { isApiError } from '../../../api/meta/status.ts';
 import {
   CLUSTER_OPERATORS,
   CLUSTER_VERSIONS,
@@ -16,6 +17,7 @@ import { answering } from '../../data/hosts/contact.ts';
 import { type History, readHistory, type Span, sumOfNodes, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
 import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
+import { sanitizeLines } from '../../data/plain-text.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';
@@ -23,6 +25,7 @@ import { useFeed, useNow, usePoll } from '../../ui/hooks.ts';
 import { LostHosts } from '../../ui/lost-hosts.tsx';
 import { type Level, Link, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
+import { OwnNamespaces } from './own-namespaces.tsx';
 
 const LEVELS: Readonly<Record<ReturnType<typeof clusterHealth>['level'], Level>> = {
   good: 'good',
@@ -42,6 +45,14 @@ export default function Overview() {
   const operators = useFeed(CLUSTER_OPERATORS);
   const known = <T,>({ version, items }: { version: number; items: readonly T[] }) => (version > 0 ? items : undefined);
   const health = clusterHealth({ nodes: known(nodes), pods: known(pods), operators: known(operators) });
+  if (nodes.version === 0 && isApiError(nodes.error, 'Forbidden'))
+    return (
+      <>
+        <h1>Overview</h1>
+        <p>Your roles do not include the nodes of the cluster. You can use the namespaces below.</p>
+        <OwnNamespaces />
+      </>
+    );
   return (
     <>
       <h1>Overview</h1>
@@ -56,7 +67,7 @@ export default function Overview() {
               <Link to={link}>
                 <State level={severity === 'error' ? 'bad' : 'warn'} text={title} />
               </Link>{' '}
-              {detail}
+              {sanitizeLines(detail)}
             </li>
           ))}
         </ul>
@@ -149,7 +160,9 @@ function Update() {
       <p>{available.length === 0 ? 'No update is available.' : `Available: ${available.join(', ')}`}</p>
       {latest === undefined ? null : (
         <p class="muted">
-          {textAt(latest, 'state')} since {textAt(latest, 'completionTime') || textAt(latest, 'startedTime')}
+          {textAt(latest, 'completionTime') === ''
+            ? `Started at ${textAt(latest, 'startedTime')}`
+            : `Completed at ${textAt(latest, 'completionTime')}`}
         </p>
       )}
       <Link to="/hosts">Hosts and updates</Link>
@@ -176,8 +189,9 @@ function Capacity() {
         return (
           <p key={resource}>
             {resource === 'cpu' ? 'CPU' : 'Memory'}{' '}
-            {used === undefined ? 'usage is not known' : `${resourceText(resource, used)} (${shareText(used, all)})`} of{' '}
-            {resourceText(resource, all)}{' '}
+            {used === undefined
+              ? `${resourceText(resource, all)}; the usage is not known`
+              : `${resourceText(resource, used)} (${shareText(used, all)}) of ${resourceText(resource, all)}`}{' '}
             {used === undefined ? null : (
               <meter aria-label={`Share of ${resource} in use`} min={0} max={all || 1} high={all * 0.9} value={used} />
             )}
@@ -207,6 +221,10 @@ function Usage({ nodes }: { readonly nodes: readonly Node[] }) {
 const total = (nodes: readonly Node[], resource: string): number =>
   nodes.reduce((sum, node) => sum + (quantityNumber(node.status?.allocatable?.[resource]) ?? 0), 0);
 
+/** Name with the namespace, which objects of the cluster do not have. */
+const nameOf = ({ namespace = '', name = '' }: ObjectReference = {}): string =>
+  namespace === '' ? name : `${namespace}/${name}`;
+
 function RecentEvents() {
   const { items, error } = useFeed(EVENTS);
   const nowMs = useNow();
@@ -222,7 +240,7 @@ function RecentEvents() {
           <li key={event.metadata?.uid}>
             <span class="muted">{ageText(timeOf(event), nowMs)}</span>{' '}
             {event.type === 'Warning' ? <State level="warn" text={event.reason ?? ''} /> : event.reason}{' '}
-            {event.involvedObject?.kind} {event.involvedObject?.namespace}/{event.involvedObject?.name}: {event.message}
+            {event.involvedObject?.kind} {nameOf(event.involvedObject)}: {sanitizeLines(event.message ?? '')}
           </li>
         ))}
       </ul>

@@ -7,6 +7,7 @@ import { EVENTS, NODES, PODS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
 import { readHistory, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { describeCommand } from '../../data/kubectl.ts';
+import { sanitizeLines } from '../../data/plain-text.ts';
 import { explainPod, podStatusText } from '../../data/pods/explain.ts';
 import { remove } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -108,7 +109,8 @@ function PodState({ pod }: { readonly pod: Pod }) {
         {own.map((event) => (
           <li key={event.metadata?.uid}>
             <span class="muted">{ageText(event.lastTimestamp ?? event.metadata?.creationTimestamp, nowMs)}</span>{' '}
-            {event.reason}: {event.message} {(event.count ?? 1) > 1 ? `(${event.count} times)` : ''}
+            {event.reason}: {sanitizeLines(event.message ?? '')}{' '}
+            {(event.count ?? 1) > 1 ? `(${event.count} times)` : ''}
           </li>
         ))}
       </ul>

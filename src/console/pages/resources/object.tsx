@@ -8,7 +8,8 @@ import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
-import { Action, currentNamespace, Missing } from '../../ui/parts.tsx';
+import { currentNamespace } from '../../ui/namespaces.tsx';
+import { Action, Missing } from '../../ui/parts.tsx';
 import { YamlEditor } from '../../ui/yaml-editor.tsx';
 import { typeOf } from './table.tsx';
 

@@ -10,7 +10,8 @@ import type { PageProps } from '../../shell/page.ts';
 import { feeds } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { editorPath } from '../../ui/lists.tsx';
-import { currentNamespace, Link, NamespaceChoice } from '../../ui/parts.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
+import { Link } from '../../ui/parts.tsx';
 
 const EMPTY: Snapshot<TableRow> = { items: [], state: 'loading', error: undefined, version: 0 };
 

@@ -7,7 +7,8 @@ import { remove } from '../../data/workloads/workloads.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { Action, currentNamespace, Link, pathOf, State } from '../../ui/parts.tsx';
+import { currentNamespace } from '../../ui/namespaces.tsx';
+import { Action, Link, pathOf, State } from '../../ui/parts.tsx';
 
 const namespaceForClaims = (): string => currentNamespace() || 'default';
 

@@ -12,7 +12,7 @@ import {
   readRecordings,
   recordingText,
 } from '../../data/hosts/rig-uses.ts';
-import { sanitizeText } from '../../data/pods/logs.ts';
+import { sanitizeText } from '../../data/plain-text.ts';
 import { showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useAccess } from '../../ui/hooks.ts';

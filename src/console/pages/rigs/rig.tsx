@@ -12,7 +12,7 @@ import {
   withoutPower,
 } from '../../data/hosts/rigs.ts';
 import { kubectl } from '../../data/kubectl.ts';
-import { sanitizeText } from '../../data/pods/logs.ts';
+import { sanitizeText } from '../../data/plain-text.ts';
 import { remove } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';

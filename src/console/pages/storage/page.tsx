@@ -10,7 +10,8 @@ import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
-import { currentNamespace, Link, NamespaceChoice, pathOf, State } from '../../ui/parts.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
+import { Link, pathOf, State } from '../../ui/parts.tsx';
 
 const loadUpload = () => import('./upload.tsx');
 

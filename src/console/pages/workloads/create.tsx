@@ -1,5 +1,5 @@
 /** Creates an application from a form, or any objects from YAML. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { applyManifest } from '../../data/api/apply.ts';
@@ -10,7 +10,8 @@ import { useCommand } from '../../shell/command-line.tsx';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { useAccess } from '../../ui/hooks.ts';
-import { Action, currentNamespace, pathOf } from '../../ui/parts.tsx';
+import { currentNamespace, useNamespaces } from '../../ui/namespaces.tsx';
+import { Action, pathOf } from '../../ui/parts.tsx';
 import { YamlEditor } from '../../ui/yaml-editor.tsx';
 
 /** Checks all objects by dry run and then applies them in order. Throws the first error with the name of the object. */
@@ -65,6 +66,13 @@ function Form() {
     port: undefined,
     host: '',
   });
+  const { names = [], isLimited } = useNamespaces();
+  const [first] = names;
+  useEffect(() => {
+    // The namespace `default` is of no use to users with rights in other namespaces only.
+    if (isLimited && first !== undefined)
+      setForm((last) => (names.includes(last.namespace) ? last : { ...last, namespace: first }));
+  }, [isLimited, first]);
   const [isTried, setTried] = useState(false);
   const errors = isTried ? validateForm(form) : {};
   const create = async (): Promise<void> => {
@@ -99,8 +107,10 @@ function Form() {
         <label key={field}>
           {label}
           <input
+            type="text"
             name={field}
             placeholder={placeholder}
+            list={field === 'namespace' ? 'namespaces' : undefined}
             value={field === 'replicas' && Number.isNaN(form.replicas) ? '' : String(form[field] ?? '')}
             aria-invalid={errors[field] !== undefined}
             onInput={({ currentTarget }) => set(field, currentTarget.value)}
@@ -108,6 +118,11 @@ function Form() {
           {errors[field] === undefined ? null : <span class="bad">{errors[field]}</span>}
         </label>
       ))}
+      <datalist id="namespaces">
+        {names.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
       <Action
         isDefault
         label="Create"

@@ -9,7 +9,8 @@ import type { PageProps } from '../../shell/page.ts';
 import { setQuery } from '../../shell/router.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed, useNow } from '../../ui/hooks.ts';
-import { currentNamespace, type Level, Link, NamespaceChoice, pathOf, State } from '../../ui/parts.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
+import { type Level, Link, pathOf, State } from '../../ui/parts.tsx';
 import { WORKLOADS } from './kinds.ts';
 
 const LEVELS: Readonly<Record<WorkloadState['health'], Level>> = {

@@ -1,7 +1,7 @@
 import { PODS } from '../../data/api/resources.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
-import { currentNamespace, NamespaceChoice } from '../../ui/parts.tsx';
+import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
 
 export default function Pods() {
