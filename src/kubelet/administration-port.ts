@@ -46,6 +46,8 @@ export interface Upload {
   readonly bytes: number | undefined;
   /** Name of the imported image; undefined to use the names in the archive. */
   readonly name: string | undefined;
+  /** Whether to accept a release that is older than the cluster's version. */
+  readonly force: boolean;
 }
 
 export interface UploadLimits {

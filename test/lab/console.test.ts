@@ -11,15 +11,21 @@ import { after, before, describe, test } from 'node:test';
 import { busyboxLayer, writeDockerArchive } from '../../build/docker-archive.ts';
 import { releaseFileName } from '../../src/api/releases/manifest.ts';
 import { digestOf, writeBundle } from '../../src/openshift/updates/io/index.ts';
+import { NEWEST_LEVEL } from '../../src/store/index.ts';
 import { accessibilityFaults, type Tab, TestBrowser, withoutBrowser } from '../e2e/console/browser.ts';
-import { eventually, projectRoot, run } from '../e2e/harness.ts';
+import { eventually, executable, projectRoot, run } from '../e2e/harness.ts';
 import { LabCluster } from './support/lab-cluster.ts';
 import { type NspawnHost, whyNoNspawn } from './support/nspawn-host.ts';
 
 const missing = (await whyNoNspawn()) ?? withoutBrowser();
 if (missing !== undefined) console.log(`not run: ${missing}`);
 
+const FORMER = '0.1.0';
 const RELEASE = '0.2.0';
+/** Each of three hosts must be healthy for 60 s. */
+const ROLLED_MS = 700_000;
+/** The last host must be healthy for 60 s after its page shows the new version. */
+const COMPLETED_MS = 240_000;
 const IMAGE = 'lab.local/greeter:1';
 /** The kubelet's controller reports a host without a link after this time at the latest. */
 const NOTICED_MS = 30_000;
@@ -42,12 +48,13 @@ const MEMBERS = 'section[aria-label="Members of the store"]';
 const RING = 'section[aria-label="Gossip ring"]';
 const VERSIONS = 'section[aria-label="Versions of the hosts"]';
 
-describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 }, () => {
+describe('console of three hosts', { skip: missing ?? false, timeout: 2_400_000 }, () => {
   let cluster: LabCluster;
   let a: NspawnHost;
   let browser: TestBrowser;
   let tab: Tab;
   let work = '';
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 
   before(async () => {
     work = await mkdtemp(join(tmpdir(), 'he-console-'));
@@ -91,6 +98,17 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.waitForSelector(`h1:text-is("Deployment default/${name}")`);
   };
 
+  const apply = async (object: object): Promise<void> => {
+    await page('Create');
+    await view('YAML');
+    await tab.page.click('.cm-content');
+    for (const key of ['Control+A', 'Delete']) await tab.page.keyboard.press(key);
+    // The text is inserted as one line, because chromium adds style attributes to an insertion of several lines,
+    // which the content security policy forbids.
+    await tab.page.keyboard.insertText(JSON.stringify(object));
+    await view('Apply');
+  };
+
   test('runs an application created with the form, and explains why another application cannot run', async () => {
     await create('greeter', IMAGE, 3);
     await tab.page.waitForSelector('.ready:text-is("3 of 3")');
@@ -123,14 +141,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
   test('draws which pods of a namespace may connect to each other under its network policies', async () => {
     await create('client', IMAGE, 1);
     for (const [name, object] of Object.entries(POLICIES)) {
-      await page('Create');
-      await view('YAML');
-      await tab.page.click('.cm-content');
-      for (const key of ['Control+A', 'Delete']) await tab.page.keyboard.press(key);
-      // The text is inserted as one line, because chromium adds style attributes to an insertion of several lines,
-      // which the content security policy forbids.
-      await tab.page.keyboard.insertText(JSON.stringify(object));
-      await view('Apply');
+      await apply(object);
       await eventually(`policy ${name}`, 30_000, async () =>
         (await a.mustKubectl(['get', 'networkpolicies', '-o', 'name'])).includes(`/${name}\n`) ? true : undefined,
       );
@@ -198,38 +209,23 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
   });
 
   test('uploads an update, starts it, and shows its progress on each host in the same tab', async () => {
-    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const key = publicKey.export({ type: 'spki', format: 'pem' }).toString();
-    const keys = ['-n', 'openshift-config', 'create', 'configmap', 'release-keys', `--from-literal=lab.pem=${key}`];
-    await a.mustKubectl(keys);
-    const program = join(work, RELEASE);
-    const name = releaseFileName('x64');
-    const { size } = await stat(program);
-    const files = [{ name, architecture: 'x64', size, sha256: await digestOf(program) } as const];
-    const manifest = { version: RELEASE, kubernetes: 'v1.36.0+hyperedge1', channels: [], files };
-    const bundle = join(work, 'release.bundle');
-    await writeBundle(bundle, manifest, new Map([[name, program]]), privateKey);
-
+    const metadata = { name: 'release-keys', namespace: 'openshift-config' };
+    await apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'lab.pem': key } });
+    await eventually('the key', 30_000, async () =>
+      (await a.kubectl(['get', 'configmap', 'release-keys', '-n', 'openshift-config'])).code === 0 ? true : undefined,
+    );
     await page('Hosts and updates');
     await view('Upload an update');
-    await tab.page.setInputFiles('input[name=archives]', bundle);
-    await view('Upload');
-    await tab.page.waitForSelector(`ul[aria-label=Imported] >> text=${RELEASE}`, { timeout: 240_000 });
+    await upload(RELEASE, join(work, RELEASE));
     await tab.page.click('a:text-is("Start the update")');
-    await tab.page.waitForSelector('text=All 3 hosts have version 0.1.0.');
+    await tab.page.waitForSelector(`text=All 3 hosts have version ${FORMER}.`);
     await view(`Update to ${RELEASE}`);
     await tab.page.click(`dialog button:text-is("Update to ${RELEASE}")`);
     await tab.page.waitForSelector(`${VERSIONS} >> text=waiting`);
-    const steps = new Set<string>();
-    await cluster.line.step(`update to ${RELEASE} in the browser`, () =>
-      eventually('the new version on all hosts', 700_000, async () => {
-        for (const text of await tab.page.locator(`${VERSIONS} tbody td:nth-child(3)`).allInnerTexts()) steps.add(text);
-        const isOver = ((await tab.page.textContent('#view')) ?? '').includes(`All 3 hosts have version ${RELEASE}.`);
-        return isOver ? true : undefined;
-      }),
-    );
-    assert.match([...steps].join(), /trying/);
-    await tab.page.waitForSelector(`main li >> text=/^${RELEASE}: completed/`);
+    const steps = await phasesUntil(RELEASE);
+    assert.match(steps.join(), /trying/);
+    await tab.page.waitForSelector(`main li >> text=/^${RELEASE}: completed/`, { timeout: COMPLETED_MS });
     assert.equal(await tab.page.locator(`${VERSIONS} td:text-is("${RELEASE}")`).count(), 3);
     // The tab is the one that was opened before the update: its session and its watches continue.
     await page('Workloads');
@@ -237,11 +233,72 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 1_500_000 
     await tab.page.fill('input[type=number]', '2');
     await view('Scale');
     await tab.page.waitForSelector('.ready:text-is("2 of 2")');
-    const versions = await Promise.all(
-      cluster.hosts.map(async (host) => JSON.parse(await host.must('hyperedge', ['status', '-o', 'json'])).version),
-    );
-    assert.deepEqual(new Set(versions), new Set([RELEASE]));
+    assert.deepEqual(await versions(), new Set([RELEASE]));
   });
+
+  test('rolls all hosts back to the former release, which is uploaded first', async () => {
+    await page('Hosts and updates');
+    await tab.page.waitForSelector(`button[aria-disabled=true]:text-is("Roll back to ${FORMER}")`);
+    await tab.page.waitForSelector(`main >> text=Release ${FORMER} is not imported.`);
+    await tab.page.click(`a:text-is("Upload its bundle")`);
+    await upload(FORMER, executable);
+    await tab.page.click('a:text-is("Go to the versions")');
+    await view(`Roll back to ${FORMER}`);
+    await tab.page.click(`dialog button:text-is("Roll back to ${FORMER}")`);
+    const steps = await phasesUntil(FORMER);
+    assert.match(steps.join(), /trying/);
+    await tab.page.waitForSelector(`main li:first-child >> text=/^${FORMER}: completed/`, { timeout: COMPLETED_MS });
+    assert.deepEqual(await versions(), new Set([FORMER]));
+    const [latest] = JSON.parse(await a.mustKubectl(['get', 'clusterversion', 'version', '-o', 'json'])).status.history;
+    assert.deepEqual([latest.version, latest.state], [FORMER, 'Completed']);
+    // The same tab continues: the replicas are those of the time before the roll-back, and can be changed.
+    await page('Workloads');
+    await tab.page.click('main a:text-is("greeter")');
+    await tab.page.waitForSelector('.ready:text-is("2 of 2")');
+    await tab.page.fill('input[type=number]', '3');
+    await view('Scale');
+    await tab.page.waitForSelector('.ready:text-is("3 of 3")');
+    await cluster.untilVoters(a, cluster.hosts);
+  });
+
+  const versions = async (): Promise<Set<string>> =>
+    new Set(
+      await Promise.all(
+        cluster.hosts.map(async (host) => JSON.parse(await host.must('hyperedge', ['status', '-o', 'json'])).version),
+      ),
+    );
+
+  /** Uploads a signed bundle with the open form. */
+  async function upload(version: string, program: string): Promise<void> {
+    const name = releaseFileName('x64');
+    const { size } = await stat(program);
+    const files = [{ name, architecture: 'x64', size, sha256: await digestOf(program) } as const];
+    const manifest = { version, kubernetes: 'v1.36.0+hyperedge1', channels: [], files, storeLevel: NEWEST_LEVEL };
+    const bundle = join(work, `${version}.bundle`);
+    await writeBundle(bundle, manifest, new Map([[name, program]]), privateKey);
+    await tab.page.setInputFiles('input[name=archives]', bundle);
+    await view('Upload');
+    const imported = `ul[aria-label=Imported] >> text=${version}`;
+    await tab.page.waitForSelector(imported, { timeout: 240_000 }).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}\n${await tab.page.textContent('body')}`);
+    });
+    await rm(bundle);
+  }
+
+  /** Waits until all hosts have this version. Returns the phases that the page has shown meanwhile. */
+  async function phasesUntil(version: string): Promise<string[]> {
+    await tab.page.waitForSelector(`${VERSIONS} >> text=waiting`);
+    const phases = new Set<string>();
+    await cluster.line.step(`all hosts change to ${version} in the browser`, () =>
+      eventually(`version ${version} on all hosts`, ROLLED_MS, async () => {
+        for (const text of await tab.page.locator(`${VERSIONS} tbody td:nth-child(3)`).allInnerTexts())
+          phases.add(text);
+        const isOver = ((await tab.page.textContent('#view')) ?? '').includes(`All 3 hosts have version ${version}.`);
+        return isOver ? true : undefined;
+      }),
+    );
+    return [...phases];
+  }
 
   test('the console has neither a violation of the content security policy nor an uncaught error', () => {
     assert.deepEqual(tab.faults, []);

@@ -220,7 +220,7 @@ export async function importBundle(
         if (!force && current !== undefined && compareReleases(version, current) < 0) {
           throw new CodedError(
             'downgrade',
-            `${bundle}: release ${version} is older than ${current}, the cluster's; --force takes it`,
+            `${bundle}: release ${version} is older than ${current}, the version of the cluster; --force accepts it`,
           );
         }
         await store.checkSpace(bytesOf(manifest));

@@ -32,12 +32,10 @@ export function hostAdministration(settings: Settings): HostAdministration {
   });
   const uploads = new RemoteUploads({
     directory: join(paths.images, 'uploads'),
-    importFile: (kind, file, name, signal) =>
-      runOwnCommand(
-        [kind, 'import', '--root', root, '-o', 'json', ...(name === undefined ? [] : [`--name=${name}`]), file],
-        signal,
-        IMPORT_MS,
-      ),
+    importFile: (file, { kind, name, force }, signal) => {
+      const options = [...(name === undefined ? [] : [`--name=${name}`]), ...(force ? ['--force'] : [])];
+      return runOwnCommand([kind, 'import', '--root', root, '-o', 'json', ...options, file], signal, IMPORT_MS);
+    },
   });
   const restarts = new RemoteRestarts({
     components: COMPONENTS.filter((name) => (name === 'etcd' ? ownsStore(settings) : settings.roles.has('master'))),

@@ -8,7 +8,7 @@ import { mkdir, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bytesText } from '../../base/bytes-text.ts';
 import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
-import type { Upload, UploadKind, UploadLimits } from '../../kubelet/administration-port.ts';
+import type { Upload, UploadLimits } from '../../kubelet/administration-port.ts';
 
 const MAX_BYTES = 16 * 1024 ** 3;
 /** Number of copies on the disk at the same time: the archive and its unpacked layers. */
@@ -18,11 +18,13 @@ const RESERVE = 0.05;
 /** Bytes between two checks of the free space. */
 const CHECK_BYTES = 64 * 1024 ** 2;
 
+export type ImportedUpload = Pick<Upload, 'kind' | 'name' | 'force'>;
+
 export interface UploadPlaces {
   readonly directory: string;
   readonly maxBytes?: number;
   /** Imports the file. Resolves with the result as JSON text, or rejects with the reason. */
-  importFile(kind: UploadKind, file: string, name: string | undefined, signal: AbortSignal): Promise<string>;
+  importFile(file: string, upload: ImportedUpload, signal: AbortSignal): Promise<string>;
   /** Free and total bytes. By default, those of the directory's file system. */
   space?(): Promise<{ readonly free: number; readonly total: number }>;
 }
@@ -65,7 +67,7 @@ export class RemoteUploads {
     await this.#running?.catch(() => undefined);
   }
 
-  async #import({ kind, body, bytes, name }: Upload, signal: AbortSignal, onReceived: () => void): Promise<object> {
+  async #import({ body, bytes, ...upload }: Upload, signal: AbortSignal, onReceived: () => void): Promise<object> {
     await this.#prepare();
     this.#checkSize(bytes ?? 0);
     await this.#checkSpace(bytes ?? 0);
@@ -73,8 +75,8 @@ export class RemoteUploads {
     try {
       await this.#receive(body, file, bytes, signal);
       onReceived();
-      const result: unknown = JSON.parse(await this.#run(kind, file, name, signal));
-      return kind === 'image' ? { images: result } : { bundle: result };
+      const result: unknown = JSON.parse(await this.#run(file, upload, signal));
+      return upload.kind === 'image' ? { images: result } : { bundle: result };
     } finally {
       await rm(file, { force: true });
     }
@@ -139,9 +141,9 @@ export class RemoteUploads {
     return { free: bavail * bsize, total: blocks * bsize };
   }
 
-  async #run(kind: UploadKind, file: string, name: string | undefined, signal: AbortSignal): Promise<string> {
+  async #run(file: string, upload: ImportedUpload, signal: AbortSignal): Promise<string> {
     try {
-      return await this.#places.importFile(kind, file, name, signal);
+      return await this.#places.importFile(file, upload, signal);
     } catch (error) {
       const reason = messageOf(error).replaceAll(file, 'archive').slice(0, 1000);
       throw new CodedError('rejected', reason, { cause: error });

@@ -131,12 +131,16 @@ export class AdministrationRequests {
     const name = query.get('name') ?? '';
     if (name.length > MAX_NAME) throw new HttpError(400, `name: at most ${MAX_NAME} characters`);
     if (kind === 'bundle' && name !== '') throw new HttpError(400, 'name: a bundle has its own; omit the parameter');
+    const force = query.get('force') ?? 'false';
+    if (force !== 'false' && (force !== 'true' || kind !== 'bundle'))
+      throw new HttpError(400, 'force: only bundles have this parameter; its value is true or false');
     const length = request.headers['content-length'];
     const upload = {
       kind,
       body: request,
       bytes: length === undefined ? undefined : Number(length),
       name: name === '' ? undefined : name,
+      force: force === 'true',
     };
     const received = Promise.withResolvers<void>();
     const stall = new AbortController();

@@ -202,6 +202,29 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     );
   });
 
+  test('answers a second upload while one runs, although its body is not read', async () => {
+    const token = (await host.must(['create', 'token', 'test-root'])).trim();
+    const first = tab.page.evaluate(
+      `{ const stop = new AbortController();
+         globalThis.stopUpload = () => stop.abort();
+         const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(1 << 20)) });
+         fetch(${JSON.stringify(`${path}/images`)}, { method: 'POST', signal: stop.signal, credentials: 'omit', duplex: 'half',
+           body, headers: { authorization: ${JSON.stringify(`Bearer ${token}`)} } }).then(() => 'completed', () => 'aborted') }`,
+    );
+    await eventually('a file of the upload', DEADLINE_MS, async () =>
+      (await readdir(uploads)).length > 0 ? true : undefined,
+    );
+    const body = 'new Blob(Array.from({ length: 64 }, () => new Uint8Array(1 << 20)))';
+    const second = await send('POST', `${path}/images`, token, body);
+    assert.equal(second.status, 429, second.body);
+    assert.match(second.body, /another archive is being uploaded to this host/);
+    await tab.page.evaluate('stopUpload()');
+    assert.equal(await first, 'aborted');
+    await eventually('the place of the upload', DEADLINE_MS, async () =>
+      (await send('GET', `${path}/images`, token)).body.includes('"isBusy":false') ? true : undefined,
+    );
+  });
+
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   /** A signed bundle whose executable does not run. */
   const bundleOf = async (version: string, storeLevel?: number): Promise<string> => {
@@ -252,7 +275,7 @@ describe('administration of a host', { timeout: 500_000, skip }, () => {
     const patch = ['patch', 'clusterversion', 'version', '--type=merge', '-p'];
     await host.must([...patch, JSON.stringify({ status: { history } }), '--subresource=status']);
     await open('/hosts');
-    await page.waitForSelector('text=0.0.2: no imported release is this; run hyperedge bundle import on a master');
+    await page.waitForSelector('main >> text=Release 0.0.2 is not imported. Upload its bundle');
     await page.waitForSelector('button[aria-disabled=true]:has-text("Roll back to 0.0.2")');
     const load = async (level: number): Promise<void> => {
       await host.hyperedge(['bundle', 'remove', '--root', host.root, '0.0.2']);

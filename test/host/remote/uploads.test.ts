@@ -21,7 +21,8 @@ const newUploads = (): RemoteUploads =>
     space: async () => space,
     importFile: (...parameters) => importFile(...parameters),
   });
-const imageOf = (body: Readable, bytes?: number) => ({ kind: 'image', body, bytes, name: undefined }) as const;
+const imageOf = (body: Readable, bytes?: number) =>
+  ({ kind: 'image', body, bytes, name: undefined, force: false }) as const;
 const failsWith = (code: string, message: RegExp) => (error: unknown) => {
   assert.ok(error instanceof CodedError && error.code === code, String(error));
   assert.match(error.message, message);
@@ -38,14 +39,20 @@ afterEach(() => rm(join(directory, '..'), { recursive: true, force: true }));
 
 test('imports a private copy of the uploaded body and removes the copy', async () => {
   const seen: unknown[] = [];
-  importFile = async (kind, file, name) => {
+  importFile = async (file, { kind, name }) => {
     const { mode } = await stat(file);
     seen.push(kind, name, await readFile(file, 'utf8'), mode & 0o777);
     return '[{"id":"sha256:1","names":["app:1"]}]';
   };
   let isReceived = false;
   const result = await newUploads().import(
-    { kind: 'image', body: Readable.from([Buffer.from('arch'), Buffer.from('ive')]), bytes: 7, name: 'app:1' },
+    {
+      kind: 'image',
+      body: Readable.from([Buffer.from('arch'), Buffer.from('ive')]),
+      bytes: 7,
+      name: 'app:1',
+      force: false,
+    },
     signal,
     () => {
       isReceived = true;
@@ -58,7 +65,7 @@ test('imports a private copy of the uploaded body and removes the copy', async (
 });
 
 test('the error of a failed import omits the path of the temporary file', async () => {
-  importFile = async (_kind, file) => {
+  importFile = async (file) => {
     throw new Error(`${file}: it holds nothing for linux/amd64`);
   };
   await assert.rejects(
@@ -125,7 +132,7 @@ test('ends an import when the client disconnects or the host stops', async () =>
   for (const ends of ['client', 'host'] as const) {
     const uploads = newUploads();
     const client = new AbortController();
-    importFile = (_kind, _file, _name, running) =>
+    importFile = (_file, _upload, running) =>
       new Promise((_resolve, reject) => {
         running.addEventListener('abort', () => reject(new Error('import ended')));
       });

@@ -220,6 +220,20 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
     const response = await post('/hyperedge/images?name=app%3A1', 'archive');
     assert.deepEqual(await linesOf(response), [{ result: { images: [] } }]);
     assert.deepEqual(seen, ['image', 7, 'app:1', 'archive']);
+    const forced: unknown[] = [];
+    host.importUpload = async ({ kind, force, body }, _signal, onReceived) => {
+      await text(body);
+      onReceived();
+      forced.push([kind, force]);
+      return {};
+    };
+    for (const query of ['', '?force=true']) await linesOf(await post(`/hyperedge/bundles${query}`, 'archive'));
+    assert.deepEqual(forced, [
+      ['bundle', false],
+      ['bundle', true],
+    ]);
+    for (const path of ['/hyperedge/images?force=true', '/hyperedge/bundles?force=yes'])
+      assert.equal((await post(path, 'archive')).statusCode, 400, path);
     const begun = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<void>();
     host.importUpload = async (_upload, signal) => {

@@ -221,11 +221,19 @@ export async function downloadSnapshot(
   return blob;
 }
 
+export interface ArchiveUpload {
+  readonly node: string;
+  readonly kind: 'images' | 'bundles';
+  readonly file: File;
+  /** Whether a bundle may contain a release that is older than the cluster's version. */
+  readonly acceptsOlder?: boolean;
+}
+
 /** Uploads an archive to a node and imports it there. Resolves with a text about the imported content. */
 export async function uploadArchive(
   api: Api,
   send: SendFile,
-  { node, kind, file }: { readonly node: string; readonly kind: 'images' | 'bundles'; readonly file: File },
+  { node, kind, file, acceptsOlder = false }: ArchiveUpload,
   options: SendOptions,
 ): Promise<readonly string[]> {
   const { signal } = options;
@@ -236,7 +244,7 @@ export async function uploadArchive(
     [limits.freeBytes, 'the free space of the node'],
   ] as const)
     if (file.size > most) throw new Error(`${file.name}: ${bytesText(file.size)} exceed ${reason}, ${bytesText(most)}`);
-  const answer = await send(hostPath(node, pathOf(kind)), file, options);
+  const answer = await send(hostPath(node, pathOf(kind)) + (acceptsOlder ? '?force=true' : ''), file, options);
   const { images = [], bundle } = decode(IMPORTED, await resultOf(new Response(answer)), `upload of ${file.name}`);
   return bundle === undefined
     ? images.flatMap(({ id, names }) => (names.length === 0 ? [id] : names))

@@ -13,6 +13,8 @@ export interface RollBack {
   readonly version: string;
   /** Reason why the server would reject the roll-back; undefined if none is known. */
   readonly refusal: string | undefined;
+  /** Whether the bundle of the release must be uploaded first. */
+  readonly isMissing: boolean;
 }
 
 export interface RollBackFacts {
@@ -30,19 +32,22 @@ export function rollBackOf(version: AnyObject, facts: RollBackFacts): RollBack |
     .filter((each) => textAt(each, 'state') === 'Completed')
     .map((each) => textAt(each, 'version'))
     .find((each) => each !== '' && compareReleases(each, desired) < 0);
-  return earlier === undefined ? undefined : { version: earlier, refusal: refusalOf(earlier, desired, facts) };
+  if (earlier === undefined) return undefined;
+  const manifest = facts.announcements
+    .map((map) => parseManifest(announcementOf(map).text))
+    .find((each): each is ReleaseManifest => typeof each !== 'string' && each.version === earlier);
+  if (manifest === undefined)
+    return { version: earlier, refusal: `Release ${earlier} is not imported.`, isMissing: true };
+  return { version: earlier, refusal: refusalOf(manifest, desired, facts), isMissing: false };
 }
 
 /** Reason with the server's wording. The server checks again and also verifies the signature of the release. */
 function refusalOf(
-  version: string,
+  manifest: ReleaseManifest,
   desired: string,
-  { nodes, announcements, storeLevel }: RollBackFacts,
+  { nodes, storeLevel }: RollBackFacts,
 ): string | undefined {
-  const manifest = announcements
-    .map((map) => parseManifest(announcementOf(map).text))
-    .find((each): each is ReleaseManifest => typeof each !== 'string' && each.version === version);
-  if (manifest === undefined) return `${version}: no imported release is this; run hyperedge bundle import on a master`;
+  const { version } = manifest;
   const lacking = [...new Set(nodes.map(architectureOf))].filter(
     (each) => each !== '' && !manifest.files.some(({ architecture }) => architecture === each),
   );

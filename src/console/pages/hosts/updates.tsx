@@ -8,6 +8,7 @@ import { masterNames, readStore } from '../../data/hosts/administration.ts';
 import { answering } from '../../data/hosts/contact.ts';
 import { RELEASES, requestRollBack, rollBackOf, stopUpdate } from '../../data/hosts/roll-back.ts';
 import { canStop, desiredVersion, isUpdating, updateProgress } from '../../data/hosts/updates.ts';
+import { sanitizeLines } from '../../data/plain-text.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, usePoll } from '../../ui/hooks.ts';
 import { Action, Link, pathOf, State } from '../../ui/parts.tsx';
@@ -74,7 +75,7 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
                   <State level={level} text={phase} />
                 </td>
                 <td title={since}>{since === '' ? '' : ageText(since, nowMs)}</td>
-                <td class="wrap">{message}</td>
+                <td class="wrap">{sanitizeLines(message)}</td>
               </tr>
             ))}
           </tbody>
@@ -120,7 +121,10 @@ export function RollBack({ version }: { readonly version: AnyObject }) {
         done={`The return to ${target.version} is requested.`}
         run={() => patchVersion(version, requestRollBack(target.version))}
       />
-      {refusal === undefined ? null : <span class="muted"> {refusal}</span>}
+      {refusal === undefined ? null : <span class="muted"> {refusal}</span>}{' '}
+      {refusal !== undefined && refusal === target.refusal && target.isMissing ? (
+        <Link to="/hosts?view=upload&older=yes">Upload its bundle</Link>
+      ) : null}
     </p>
   );
 }

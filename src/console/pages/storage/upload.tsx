@@ -6,6 +6,7 @@ import { bytesText } from '../../data/format.ts';
 import { masterNames, uploadArchive } from '../../data/hosts/administration.ts';
 import { sendFile } from '../../session/request.ts';
 import { useCommand } from '../../shell/command-line.tsx';
+import { place } from '../../shell/router.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed } from '../../ui/hooks.ts';
@@ -39,7 +40,8 @@ export function UploadBundle() {
 
 interface Imported {
   readonly text: string;
-  readonly isBundle: boolean;
+  /** Label of the link to the next step; undefined if there is none. */
+  readonly next: string | undefined;
 }
 
 interface Sending {
@@ -53,12 +55,14 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
   const names = kind === 'bundles' ? masterNames(items) : items.map(({ metadata }) => metadata?.name ?? '').sort();
   const [chosen, setNode] = useState('');
   const node = chosen === '' ? (names[0] ?? '') : chosen;
+  const [acceptsOlder, setOlder] = useState(kind === 'bundles' && place.value.query.get('older') === 'yes');
   const [files, setFiles] = useState<readonly File[]>([]);
   const [sending, setSending] = useState<Sending>();
   const [results, setResults] = useState<readonly Imported[]>([]);
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(new Error('the page was closed')), []);
   const send = async (): Promise<void> => {
+    const next = kind === 'images' ? undefined : acceptsOlder ? 'Go to the versions' : 'Start the update';
     const stop = new AbortController();
     running.current = stop;
     try {
@@ -67,13 +71,13 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
         const imported = await uploadArchive(
           api,
           sendFile,
-          { node, kind, file },
+          { node, kind, file, acceptsOlder },
           {
             signal: stop.signal,
             onSent: (done) => setSending({ name: file.name, done: Math.min(done, file.size), total: file.size }),
           },
         );
-        setResults((last) => [...last, { text: `${node}: ${imported.join(', ')}`, isBundle: kind === 'bundles' }]);
+        setResults((last) => [...last, { text: `${node}: ${imported.join(', ')}`, next }]);
         showToast(`${file.name} is imported.`);
       }
       setFiles([]);
@@ -111,6 +115,17 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
           onChange={({ currentTarget }) => setFiles([...(currentTarget.files ?? [])])}
         />
       </label>
+      {kind === 'bundles' ? (
+        <label>
+          <input
+            type="checkbox"
+            name="older"
+            checked={acceptsOlder}
+            onChange={({ currentTarget }) => setOlder(currentTarget.checked)}
+          />{' '}
+          Accept a release that is older than the version of the cluster, to roll back to it
+        </label>
+      ) : null}
       {files.length === 0 ? null : <p>{files.map(({ name, size }) => `${name} (${bytesText(size)})`).join(', ')}</p>}
       <Action
         label="Upload"
@@ -135,9 +150,9 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
         </div>
       )}
       <ul aria-label="Imported">
-        {results.map(({ text, isBundle }) => (
+        {results.map(({ text, next }) => (
           <li key={text}>
-            {text} {isBundle ? <Link to="/hosts?view=version">Start the update</Link> : null}
+            {text} {next === undefined ? null : <Link to="/hosts?view=version">{next}</Link>}
           </li>
         ))}
       </ul>

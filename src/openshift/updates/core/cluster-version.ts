@@ -187,7 +187,7 @@ function refusal(input: VersionInput, current: string): Finding | undefined {
   if (known === undefined || (image !== '' && image !== known.image)) {
     return {
       reason: 'RetrievePayload',
-      message: `desiredUpdate ${version}: no imported release is this; run hyperedge bundle import on a master`,
+      message: `desiredUpdate ${version}: the release is not imported; run hyperedge bundle import on a master`,
     };
   }
   const lacking = input.architectures.filter((each) => !known.architectures.includes(each));

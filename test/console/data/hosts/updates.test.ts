@@ -198,7 +198,7 @@ describe('return to an earlier release', () => {
   const facts = { nodes: [host('a', {})], announcements: [announcement('1.0.0', 3)], storeLevel: 3 };
 
   it('offers a return to the newest completed release that is older', () => {
-    assert.deepEqual(rollBackOf(current, facts), { version: '1.0.0', refusal: undefined });
+    assert.deepEqual(rollBackOf(current, facts), { version: '1.0.0', refusal: undefined, isMissing: false });
     assert.equal(rollBackOf(cluster('1.0.0', 'False', '', [done('1.0.0'), done('2.0.0')]), facts), undefined);
     const during = cluster('2.0.0', 'True', '', [{ state: 'Partial', version: '2.0.0' }, done('1.0.0')]);
     assert.equal(rollBackOf(during, facts)?.version, '1.0.0');
@@ -206,8 +206,9 @@ describe('return to an earlier release', () => {
 
   it('shows the reason for which the server would refuse a return to an earlier release', () => {
     const refusal = (change: object): string => rollBackOf(current, { ...facts, ...change })?.refusal ?? '';
-    assert.match(refusal({ announcements: [announcement('1.5.0')] }), /no imported release is this/);
-    assert.match(refusal({ announcements: [{ data: { 'manifest.json': '{' } }] }), /no imported release is this/);
+    assert.match(refusal({ announcements: [announcement('1.5.0')] }), /is not imported/);
+    assert.equal(rollBackOf(current, { ...facts, announcements: [] })?.isMissing, true);
+    assert.match(refusal({ announcements: [{ data: { 'manifest.json': '{' } }] }), /is not imported/);
     assert.match(refusal({ storeLevel: 4 }), /reads stores up to level 3, and the store has level 4; stay at 2\.0\.0/);
     assert.equal(refusal({ storeLevel: undefined }), '');
     const arm = { status: { nodeInfo: { architecture: 'arm64' } } };
