@@ -25,7 +25,7 @@ export function errorAnswer(error: unknown): { readonly code: number; readonly m
 
 /**
  * Sends an error response and discards the rest of the body. A connection that is closed while the client sends loses
- * the response, so it stays open until the client has sent the body, has closed the connection, or `LINGER_MS` is over.
+ * the response, so it stays open until the client has sent the body or closed the connection, at most for `LINGER_MS`.
  * Clients without an identity get no such time.
  */
 export function sendRefusal(
