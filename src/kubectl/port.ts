@@ -94,6 +94,8 @@ export interface System {
    */
   filesIn(path: string): Promise<readonly string[] | undefined>;
   fetchText(url: string): Promise<string>;
+  /** Writes the text to a new private file in the temporary directory; resolves with its path. */
+  keep(name: string, text: string): Promise<string>;
   /** Opens the text in the user's editor; resolves with the edited text and the file that holds it. */
   edit(name: string, text: string): Promise<{ readonly text: string; readonly path: string }>;
   /** Connects to the cluster that the flags and the kubeconfig select. */

@@ -12,5 +12,6 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   'config set-cluster --kubeconfig=<dir>/config': 'kubectl prints the help text before the error',
   'debug one -n demo --image=registry.example/d:1 -c absent --custom=<dir>/absent.yaml':
     'the reason is worded as for other files of this client',
+  'config view --kubeconfig=<dir>/absent -o json': 'kubectl prints the fields in the order of its types',
   'config set clusters.one.wrong x --kubeconfig=<dir>/config': 'kubectl prints addresses of its memory',
 };

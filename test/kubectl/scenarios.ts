@@ -3,11 +3,18 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { APPLY_SET_SCENARIO } from './apply-set-calls.ts';
 import type { Scenario } from './calls.ts';
+import { DAILY_SCENARIO } from './daily-calls.ts';
 import { DEBUG_SCENARIO } from './debug-calls.ts';
 import { KUSTOMIZE_SCENARIO } from './kustomize-calls.ts';
 import { VERBS_SCENARIO } from './verb-calls.ts';
 
-export const SCENARIOS: readonly Scenario[] = [VERBS_SCENARIO, KUSTOMIZE_SCENARIO, DEBUG_SCENARIO, APPLY_SET_SCENARIO];
+export const SCENARIOS: readonly Scenario[] = [
+  VERBS_SCENARIO,
+  KUSTOMIZE_SCENARIO,
+  DEBUG_SCENARIO,
+  APPLY_SET_SCENARIO,
+  DAILY_SCENARIO,
+];
 
 /** Writes the files below the directory. */
 export async function writeFiles({ files }: Scenario, directory: string): Promise<void> {

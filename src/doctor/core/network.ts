@@ -152,7 +152,9 @@ const defaultRoute = check({
       if (host.nodeIpIsBridge)
         return [warning(`${evidence}, the address of the pod bridge; no link has an address`, add)];
       const keep = writeDropIn(host, '60-node-ip.yaml', `node: {ip: "${host.nodeIp}"}`);
-      return [warning(evidence, `${keep} && ${restart(host)}    # or: ${add}`)];
+      // Before an installation there is no service to restart.
+      const apply = host.installed ? `${keep} && ${restart(host)}` : keep;
+      return [warning(evidence, `${apply}    # or: ${add}`)];
     }
     const same = routes.filter(({ family, metric }) => family === first.family && metric === first.metric);
     const links = [...new Set(same.map(({ link }) => link))];

@@ -67,6 +67,7 @@ export function nodeSystem(places: KubeconfigPlaces): System {
     filesIn,
     fetchText,
     edit,
+    keep,
     connect: (options) => connect(options, places),
     kubeconfig: (path) => readKubeconfig(path, places),
     readCache,
@@ -160,11 +161,17 @@ async function edit(name: string, text: string): Promise<{ readonly text: string
       child.once('error', reject);
       child.once('exit', resolve);
     });
-    if (code !== 0) throw new ClientError(`problem launching the editor "${editor}": exit status ${code}`);
+    if (code !== 0) throw new ClientError(`there was a problem with the editor ${JSON.stringify(editor)}`);
     return { text: await readFile(path, 'utf8'), path };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
+}
+
+async function keep(name: string, text: string): Promise<string> {
+  const path = join(await mkdtemp(join(tmpdir(), 'hyperedge-edit-')), name);
+  await writeFile(path, text, { mode: 0o600 });
+  return path;
 }
 
 function runProgram(

@@ -61,7 +61,7 @@ export function tableCells(
       return [
         ...(style.withNamespace ? [cellText(object?.metadata?.namespace ?? '')] : []),
         ...shown.map((index) => (index === nameColumn ? style.namePrefix : '') + cellText(cells[index])),
-        ...style.labelColumns.map((label) => cellText(labels[label])),
+        ...style.labelColumns.map((label) => cellText(labels[label] ?? '')),
         ...(style.showLabels ? [printable(labelsText(labels))] : []),
       ];
     }),

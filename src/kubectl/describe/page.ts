@@ -98,6 +98,11 @@ export class Page {
     return this;
   }
 
+  /** The lines after the last aligned section, with their tabs. */
+  unaligned(): string {
+    return this.#text;
+  }
+
   toString(): string {
     return this.#sections.join('') + tabulate(this.#text);
   }

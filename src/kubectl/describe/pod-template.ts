@@ -67,10 +67,11 @@ export function describePod(pod: AnyObject, events: Events, now: number): string
 }
 
 /** Text about the template of a workload. */
+/** Text with tabs, which `rollout history` does not align. */
 export function describePodTemplate(template: unknown, title = 'Pod Template:'): string {
   const page = new Page();
   templateLines(page, template, title);
-  return page.toString();
+  return page.unaligned();
 }
 
 export function templateLines(page: Page, template: unknown, title = 'Pod Template:'): void {

@@ -66,7 +66,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
       'sort-by': text('PATH', 'field to sort by, such as .metadata.name'),
       'ignore-not-found': bool('do not fail for missing objects'),
       'chunk-size': int('COUNT', 'objects of one response', { default: '500' }),
-      'server-print': bool('accepted for compatibility'),
+      'server-print': bool('false: print only names and ages, without the columns of the server'),
       subresource: text('NAME', 'subresource to read, such as status or scale'),
       raw: text('PATH', 'path of the API to read'),
     },

@@ -10,7 +10,7 @@ import { dryRunOf, objectPrinter, printOutcome, validationOf, writeQuery } from 
 import { errorLine, withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
 import { ApplySet } from './apply-set.ts';
-import { applyHere, CreationError, readIfPresent } from './client-side-apply.ts';
+import { applyHere, CreationError } from './client-side-apply.ts';
 import { checkPrune, prune } from './prune.ts';
 
 const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-apply', 'before-first-apply']);
@@ -45,7 +45,7 @@ export const run = (context: VerbContext): Promise<number> =>
         errors.push(
           errorLine(
             cause,
-            isApiError(cause, 'Invalid') || error instanceof PlaceError ? '' : whenOf(error, manifest.source),
+            isApiError(cause, 'Invalid') || error instanceof ErrorWithoutSource ? '' : whenOf(error, manifest.source),
           ),
         );
       }
@@ -88,55 +88,74 @@ async function applyOne(session: Session, { object, source }: Manifest): Promise
     namespace === undefined ? object : { ...object, metadata: { ...object.metadata, namespace } };
   if (!flags.bool('server-side')) return applyHere(session, { object: placed, source, resource, namespace, name });
   const path = pathOf(resource, namespace, name);
-  let before: AnyObject | undefined;
-  if (dryRunOf(flags) === 'none') {
-    before = await readIfPresent(session, path);
-    if (before !== undefined) await takeOver(session, path, before, flags.text('field-manager') || 'kubectl');
-  }
   const query = {
     ...writeQuery(flags, 'kubectl'),
     force: flags.bool('force-conflicts') || undefined,
     fieldValidation: validationOf(flags.text('validate')),
   };
-  const after = await session.send('PATCH', path, { query, body: placed, contentType: 'application/apply-patch+yaml' });
-  if (before?.metadata?.annotations?.[LAST_APPLIED] === undefined || flags.has('field-manager'))
-    return { object: after, outcome: 'serverside-applied' };
-  // Later applies without --server-side compare the manifest with this annotation.
-  const annotations = { [LAST_APPLIED]: `${goJson(placed)}\n` };
-  const { apiVersion, kind } = placed;
-  const annotated = await session.send('PATCH', path, {
-    query: { fieldManager: 'kubectl-last-applied', force: true },
-    body: { apiVersion, kind, metadata: { name, namespace, annotations } },
-    contentType: 'application/apply-patch+yaml',
+  const contentType = 'application/apply-patch+yaml';
+  // The server may copy the manifest into the annotation as it was sent, and kubectl sends sorted fields.
+  const body = JSON.parse(goJson(placed));
+  const send = (): Promise<AnyObject> => session.send('PATCH', path, { query, body, contentType });
+  let after = await send().catch((error: unknown) => {
+    throw isApiError(error, 'Conflict') ? new ErrorWithoutSource(`${error.message}\n${RESOLUTION}`) : error;
   });
-  return { object: annotated, outcome: 'serverside-applied' };
+  const outcome = 'serverside-applied';
+  if (dryRunOf(flags) !== 'none') return { object: after, outcome };
+  if (after.metadata?.annotations?.[LAST_APPLIED] !== undefined && !flags.has('field-manager')) {
+    // Later applies without --server-side compare the manifest with this annotation.
+    const annotations = { [LAST_APPLIED]: `${goJson(placed)}\n` };
+    const { apiVersion, kind } = placed;
+    after = await session.send('PATCH', path, {
+      query: { fieldManager: 'kubectl-last-applied', force: true },
+      body: { apiVersion, kind, metadata: { name, namespace, annotations } },
+      contentType,
+    });
+  }
+  // Only a manifest that was applied without a conflict takes fields over from client-side apply.
+  const isTaken = await takeOver(session, path, after, flags.text('field-manager') || 'kubectl');
+  return { object: isTaken ? await send() : after, outcome };
 }
+
+/** Help for a conflict of server-side apply. Source: k8s.io/kubectl/pkg/cmd/apply. */
+const RESOLUTION = `Please review the fields above--they currently have other managers. Here
+are the ways you can resolve this warning:
+* If you intend to manage all of these fields, please re-run the apply
+  command with the \`--force-conflicts\` flag.
+* If you do not intend to manage all of the fields, please edit your
+  manifest to remove references to the fields that should keep their
+  current managers.
+* You may co-own fields by updating your manifest to match the existing
+  value; in this case, you'll become the manager if the other manager(s)
+  stop managing the field (remove it from their configuration).
+See https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts`;
 
 function placeOf(session: Session, object: AnyObject, source: string): ReturnType<Session['place']> {
   return session.place(object).catch((error: unknown) => {
     if (!(error instanceof ClientError)) throw error;
-    if (!error.message.startsWith('no matches for kind')) throw new PlaceError(error.message);
+    if (!error.message.startsWith('no matches for kind')) throw new ErrorWithoutSource(error.message);
     const { name = '', namespace = '' } = object.metadata ?? {};
-    throw new PlaceError(
+    throw new ErrorWithoutSource(
       `resource mapping not found for name: "${name}" namespace: "${namespace}" from "${source}": ${error.message}`,
     );
   });
 }
 
-/** Error of a kind or namespace that does not fit. The message does not mention the file. */
-class PlaceError extends ClientError {}
+/** Error whose message does not mention the file. */
+class ErrorWithoutSource extends ClientError {}
 
 /**
  * Transfers the ownership of fields from client-side apply to this manager, so that the server removes fields that are
- * no longer in the manifest. Source: k8s.io/client-go/util/csaupgrade.
+ * no longer in the manifest. Returns false if client-side apply owns no fields.
+ * Source: k8s.io/client-go/util/csaupgrade.
  */
-async function takeOver(session: Session, path: string, live: AnyObject, manager: string): Promise<void> {
+async function takeOver(session: Session, path: string, live: AnyObject, manager: string): Promise<boolean> {
   const entries = live.metadata?.managedFields ?? [];
   const theirs = entries.filter(
     ({ manager: name = '', operation, subresource }) =>
       CLIENT_SIDE_MANAGERS.has(name) && operation === 'Update' && (subresource ?? '') === '',
   );
-  if (theirs.length === 0) return;
+  if (theirs.length === 0) return false;
   const isOurs = (entry: ManagedFields): boolean =>
     entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === '';
   const [first] = theirs;
@@ -152,6 +171,7 @@ async function takeOver(session: Session, path: string, live: AnyObject, manager
       { op: 'replace', path: '/metadata/resourceVersion', value: live.metadata?.resourceVersion },
     ],
   });
+  return true;
 }
 
 function union(left: Record<string, unknown>, right: Record<string, unknown>): Record<string, unknown> {

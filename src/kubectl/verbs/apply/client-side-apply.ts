@@ -3,6 +3,7 @@
  * stored in an annotation. Source: k8s.io/kubectl/pkg/cmd/apply patcher.go.
  */
 import { isApiError } from '../../../api/meta/status.ts';
+import { printable } from '../../../base/printable.ts';
 import { goJson } from '../../core/encode.ts';
 import { type AnyObject, LAST_APPLIED } from '../../core/objects.ts';
 import { openApiPath, schemaOfKind } from '../../core/openapi.ts';
@@ -23,6 +24,10 @@ export interface PlacedManifest {
 export class CreationError extends Error {}
 
 const MANAGER = 'kubectl-client-side-apply';
+/** End of the warning about an object that was not created by `apply`. */
+const MISSING =
+  'which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either ' +
+  'kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.';
 /** Maximum number of attempts when other clients write the object concurrently. */
 const ATTEMPTS = 5;
 
@@ -52,6 +57,10 @@ export async function applyHere(
       if (isLocal) return { object: body, outcome: 'created' };
       return { object: await create(session, pathOf(resource, namespace), query, body), outcome: 'created' };
     }
+    if (attempt === 1 && live.metadata?.annotations?.[LAST_APPLIED] === undefined)
+      session.context.io.err(
+        printable(`Warning: resource ${resource.name}/${name} is missing the ${LAST_APPLIED} annotation ${MISSING}\n`),
+      );
     const wanted = await mergedWith(session, manifest, live);
     const patch = mergePatchFor(live, wanted);
     if (patch === undefined) return { object: live, outcome: 'unchanged' };

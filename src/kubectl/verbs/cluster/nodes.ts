@@ -1,5 +1,6 @@
 /** `cordon`, `uncordon`, `drain` and `taint`. Source: k8s.io/kubectl/pkg/drain. */
 import { isApiError } from '../../../api/meta/status.ts';
+import { printable } from '../../../base/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
@@ -125,7 +126,13 @@ async function drain(session: Session, target: Target): Promise<void> {
     for (const pod of evicted) io.out(`evicting pod ${keyOf(pod)}${dryRunSuffix(flags)}\n`);
     return;
   }
-  await Promise.all(evicted.map((pod) => evict(session, pod, deadline)));
+  const done = flags.bool('disable-eviction') ? 'deleted' : 'evicted';
+  await Promise.all(
+    evicted.map(async (pod) => {
+      await evict(session, pod, deadline);
+      io.out(printable(`pod/${pod.metadata?.name ?? ''} ${done}\n`));
+    }),
+  );
 }
 
 const keyOf = (pod: AnyObject): string => `${pod.metadata?.namespace ?? ''}/${pod.metadata?.name ?? ''}`;
@@ -213,7 +220,8 @@ export const runTaint = (context: VerbContext): Promise<number> =>
           !remove.some(({ key, effect }) => key === each.key && (effect === '' || effect === each.effect)) &&
           !add.some(({ key, effect }) => key === each.key && effect === each.effect),
       );
-      const outcome = add.length === 0 ? 'untainted' : remove.length === 0 ? 'tainted' : 'modified';
+      const isModified = flags.bool('overwrite') || (add.length > 0 && remove.length > 0);
+      const outcome = isModified ? 'modified' : add.length === 0 ? 'untainted' : 'tainted';
       if (dryRunOf(flags) === 'client') {
         await printOutcome(context, node, outcome);
         continue;

@@ -89,8 +89,12 @@ export const runPods = (context: VerbContext): Promise<number> =>
       '',
     ];
     const sum = total(entries.map(({ usage }) => usage));
-    const sumRow = [...(all ? [''] : []), ...(perContainer ? ['', ''] : ['']), cpu(sum), memory(sum), ''];
-    const lines = [...(flags.bool('no-headers') ? [] : [header]), ...rows, ...(flags.bool('sum') ? [sumRow] : [])];
+    const start = [...(all ? [''] : []), ...(perContainer ? ['', ''] : [''])];
+    const sumRows = [
+      [...start, '________', '________', ''],
+      [...start, cpu(sum), memory(sum), ''],
+    ];
+    const lines = [...(flags.bool('no-headers') ? [] : [header]), ...rows, ...(flags.bool('sum') ? sumRows : [])];
     io.out(layout(lines));
     return 0;
   });

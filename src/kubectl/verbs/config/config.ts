@@ -23,7 +23,9 @@ export const entriesIn = (document: Readonly<Record<string, unknown>>, field: st
 
 export async function runView(context: VerbContext): Promise<number> {
   const { flags, io } = context;
-  const { document } = await readKubeconfigOf(context);
+  const given = flags.text('kubeconfig');
+  const isMissing = given !== '' && !(await context.system.exists(given));
+  const document = isMissing ? {} : (await readKubeconfigOf(context)).document;
   const current = flags.text('context') || String(document['current-context'] ?? '');
   const minified = flags.bool('minify') ? minify(document, current) : document;
   const shown = flags.bool('raw') ? minified : hidden(minified);

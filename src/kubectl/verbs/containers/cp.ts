@@ -46,23 +46,31 @@ const split = (path: string): readonly [directory: string, name: string] => {
 };
 
 async function upload(session: Session, path: string, target: Place): Promise<number> {
+  const { system } = session.context;
+  if (!(await system.exists(path))) throw new ClientError(`${path} doesn't exist in local filesystem`);
   const pod = await podOf(session, target);
   const [directory, name] = split(path);
   const isDirectory = target.path.endsWith('/') || (await isRemoteDirectory(session, pod, target.path));
   const [remoteDirectory, remoteName] = isDirectory
     ? [target.path.replace(/\/+$/, '') || '/', name]
     : split(target.path);
-  const archive = session.context.system.tar([
-    '-cf',
-    '-',
-    '-C',
-    directory,
-    ...(name === remoteName ? [] : [`--transform=s,^${escaped(name)},${escaped(remoteName)},rh`]),
-    '--',
-    name,
-  ]);
+  let failure: unknown;
+  const archive = noting(
+    system.tar([
+      '-cf',
+      '-',
+      '-C',
+      directory,
+      ...(name === remoteName ? [] : [`--transform=s,^${escaped(name)},${escaped(remoteName)},rh`]),
+      '--',
+      name,
+    ]),
+    (error) => {
+      failure = error;
+    },
+  );
   const keep = session.context.flags.bool('no-preserve') ? ['--no-same-permissions', '--no-same-owner'] : [];
-  return connectTerminal(session, pod, 'exec', {
+  const code = await connectTerminal(session, pod, 'exec', {
     container: containerOf(session, pod),
     command: ['tar', ...keep, '-xmf', '-', '-C', remoteDirectory],
     stdin: true,
@@ -70,6 +78,21 @@ async function upload(session: Session, path: string, target: Place): Promise<nu
     input: archive,
     onStdout: () => undefined,
   });
+  if (failure !== undefined) throw failure;
+  return code;
+}
+
+/** Passes the chunks on, and reports the error that ends them. The receiver of the chunks drops errors. */
+async function* noting(
+  chunks: AsyncIterable<Uint8Array>,
+  onError: (error: unknown) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    onError(error);
+    throw error;
+  }
 }
 
 const escaped = (text: string): string => text.replaceAll(/[.*[\]^$\\,&]/g, '\\$&');

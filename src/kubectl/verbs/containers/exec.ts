@@ -142,7 +142,8 @@ export async function connectTerminal(
   }
   if (signal.aborted) return 130;
   const { exitCode, failure } = outcomeOf(Buffer.concat(status));
-  if (failure !== undefined) throw new ClientError(`Internal error occurred: ${failure}`);
-  if (exitCode !== 0) throw new ClientError(`command terminated with exit code ${exitCode}`, { exitCode });
+  if (failure !== undefined) throw new ClientError(failure);
+  if (exitCode !== 0)
+    throw new ClientError(`command terminated with exit code ${exitCode}`, { exitCode, isPlain: true });
   return 0;
 }

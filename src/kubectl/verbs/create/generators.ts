@@ -76,7 +76,7 @@ async function job(context: VerbContext, session: Session): Promise<AnyObject> {
       kind: 'Job',
       metadata: {
         name,
-        labels: { ...template.metadata?.labels },
+        ...(template.metadata?.labels === undefined ? {} : { labels: template.metadata.labels }),
         annotations: { 'cronjob.kubernetes.io/instantiate': 'manual', ...template.metadata?.annotations },
         ownerReferences: [
           {
@@ -88,10 +88,17 @@ async function job(context: VerbContext, session: Session): Promise<AnyObject> {
           },
         ],
       },
-      spec: template.spec,
+      spec: withTemplateMetadata(template.spec),
+      status: {},
     };
   }
   return { apiVersion: 'batch/v1', kind: 'Job', metadata: { name }, spec: jobSpec(context, name, 'Never'), status: {} };
+}
+
+/** The spec of a job whose pod template has metadata, which kubectl always prints. */
+function withTemplateMetadata(spec: unknown): unknown {
+  const { template, ...rest } = (spec ?? {}) as { template?: object };
+  return { ...rest, template: { metadata: {}, ...template } };
 }
 
 function jobSpec(context: VerbContext, name: string, restartPolicy: string): object {

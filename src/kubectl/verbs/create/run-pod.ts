@@ -94,7 +94,7 @@ async function attach(session: Session, name: string): Promise<number> {
   if (exitCode !== 0)
     throw new ClientError(
       `pod ${session.namespace}/${name} terminated (${textAt(status, 'state', 'terminated', 'reason')})`,
-      { exitCode },
+      { exitCode, isPlain: true },
     );
   return 0;
 }

@@ -3,6 +3,7 @@
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/printable.ts';
 import { ClientError } from '../../core/errors.ts';
+import type { Flags } from '../../core/flags.ts';
 import { printedKind } from '../../core/resources.ts';
 import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
@@ -48,14 +49,17 @@ export const run = (context: VerbContext): Promise<number> =>
       print: (target) => {
         if (flags.text('output') === 'name') io.out(printable(`${printedKind(target.resource)}/${target.name}\n`));
         else {
-          const where = target.namespace === undefined ? '' : ` from ${target.namespace} namespace`;
-          const done = flags.bool('force') && grace <= 0 ? 'force deleted' : 'deleted';
-          const text = `${printedKind(target.resource)} "${target.name}" ${done}${where}${dryRunSuffix(flags)}\n`;
-          io.out(printable(text));
+          io.out(deletedLine(target, flags.bool('force') && grace <= 0 ? 'force deleted' : 'deleted', flags));
         }
       },
     });
   });
+
+/** Line that reports a deleted object. `done` is `deleted` or `force deleted`. */
+export function deletedLine({ resource, namespace, name }: Target, done: string, flags: Flags): string {
+  const where = namespace === undefined ? '' : ` from ${namespace} namespace`;
+  return printable(`${printedKind(resource)} "${name}" ${done}${where}${dryRunSuffix(flags)}\n`);
+}
 
 function propagationOf(cascade: string): string {
   switch (cascade) {

@@ -40,10 +40,11 @@ export const run = (context: VerbContext): Promise<number> =>
           .split('\n')
           .filter((line) => !line.startsWith('#'))
           .join('\n');
-        if (content.trim() === '' || content.trim() === original.trim() || (problem !== '' && content === text)) {
-          io.out('Edit cancelled, no changes made.\n');
+        if (content.trim() === '' || content.trim() === original.trim()) {
+          io.err(`Edit cancelled, ${content.trim() === '' ? 'saved file was empty' : 'no changes made'}.\n`);
           break;
         }
+        if (problem !== '' && content === text) throw await unsaved(context, content);
         text = content;
         try {
           const [next] = (await documentsIn('the edited file', content)) as AnyObject[];
@@ -56,9 +57,19 @@ export const run = (context: VerbContext): Promise<number> =>
           break;
         } catch (error) {
           problem = errorLine(error);
-          if (!io.isInputTerminal) throw error;
+          // An editor that is not interactive would repeat the same mistake for ever.
+          if (io.isInputTerminal) continue;
+          io.err(`${problem}\n`);
+          throw await unsaved(context, content);
         }
       }
     }
     return 0;
   });
+
+/** Stores changes that could not be saved, so that the user can continue with them. */
+async function unsaved({ flags, io, system }: VerbContext, content: string): Promise<ClientError> {
+  const path = await system.keep(`edit.${flags.text('output') === 'json' ? 'json' : 'yaml'}`, content);
+  io.err(`A copy of your changes has been stored to "${path}"\n`);
+  return new ClientError('Edit cancelled, no valid changes were saved.');
+}

@@ -7,6 +7,8 @@ import { withSession } from '../../run.ts';
 
 const WIDTH = 76;
 const MAX_DEPTH = 20;
+/** Number of values of an enumeration that a list of fields shows. */
+const MAX_ENUM_VALUES = 4;
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
@@ -34,15 +36,17 @@ export const run = (context: VerbContext): Promise<number> =>
       throw new ClientError(`couldn't find resource for "${apiVersionOf(resource)}, Kind=${resource.kind}"`);
     let schema = resolve(schemas, start);
     let field: Schema | undefined;
+    const title = `${resource.group === '' ? '' : `GROUP:      ${resource.group}\n`}KIND:       ${resource.kind}\nVERSION:    ${resource.version}\n`;
     for (const name of path) {
       const inner = contentOf(schemas, schema);
       field = inner.properties?.[name];
-      if (field === undefined) throw new ClientError(`field "${name}" does not exist`);
+      if (field === undefined) {
+        io.out(`${title}\n`);
+        throw new ClientError(`field "${path.at(-1) ?? ''}" does not exist`);
+      }
       schema = field;
     }
-    const head = [
-      `${resource.group === '' ? '' : `GROUP:      ${resource.group}\n`}KIND:       ${resource.kind}\nVERSION:    ${resource.version}\n`,
-    ];
+    const head = [title];
     const shown = contentOf(schemas, schema);
     if (field !== undefined)
       head.push(
@@ -55,8 +59,8 @@ export const run = (context: VerbContext): Promise<number> =>
     const parts = description
       .filter((each) => each !== undefined && each !== '')
       .map((each) => `    ${wrapped(each as string, 4)}\n`);
-    const gap = field === undefined ? '' : '\n';
-    const description_ = parts.length === 0 ? '    <empty>\n' : `${parts.join('    ')}    \n`;
+    const gap = field === undefined || field.enum !== undefined ? '' : '\n';
+    const description_ = parts.length === 0 ? '    <empty>\n' : `${parts.join('')}    \n`;
     io.out(`${head.join('\n')}${gap}\nDESCRIPTION:\n${description_}`);
     if (shown.properties !== undefined) {
       io.out('FIELDS:\n');
@@ -66,7 +70,16 @@ export const run = (context: VerbContext): Promise<number> =>
     return 0;
   });
 
-const enumText = ({ enum: values = [] }: Schema): string => values.map((value) => `    ${String(value)}`).join('\n');
+const enumText = ({ enum: values = [] }: Schema): string => values.map((value) => `    ${enumValue(value)}`).join('\n');
+
+const enumValue = (value: unknown): string => (value === '' ? '""' : String(value));
+
+/** Line of a field list with the values of an enumeration; empty if the field is none. */
+function enumLine({ enum: values }: Schema, indent: string): string {
+  if (values === undefined) return '';
+  const shown = values.slice(0, MAX_ENUM_VALUES).map(enumValue);
+  return `${indent}enum: ${[...shown, ...(values.length > shown.length ? ['....'] : [])].join(', ')}\n`;
+}
 
 /** The schema of the object inside of lists, maps and references. */
 function contentOf(schemas: Schemas, schema: Schema): Schema {
@@ -108,9 +121,8 @@ function fieldList(schemas: Schemas, schema: Schema): string {
     .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([name, field]) => {
       const required = schema.required?.includes(name) === true ? ' -required-' : '';
-      const values = field.enum === undefined ? '' : `  enum: ${field.enum.join(', ')}\n`;
       const text = field.description ?? resolve(schemas, field).description ?? '<no description>';
-      return `  ${name}\t<${typeOf(schemas, field)}>${required}\n${values}    ${wrapped(text, 4)}\n\n`;
+      return `  ${name}\t<${typeOf(schemas, field)}>${required}\n${enumLine(field, '  ')}    ${wrapped(text, 4)}\n\n`;
     })
     .join('');
 }
@@ -125,7 +137,8 @@ function tree(schemas: Schemas, schema: Schema, level: number, seen: ReadonlySet
         inner.properties === undefined || seen.has(inner) || level > MAX_DEPTH
           ? ''
           : tree(schemas, inner, level + 1, new Set([...seen, inner]));
-      return `${'  '.repeat(level)}${name}\t<${typeOf(schemas, field)}>${required}\n${below}`;
+      const indent = '  '.repeat(level);
+      return `${indent}${name}\t<${typeOf(schemas, field)}>${required}\n${enumLine(field, indent)}${below}`;
     })
     .join('');
 }
@@ -137,14 +150,14 @@ function wrapped(text: string, indent: number): string {
     .split('\n')
     .map((line) => {
       const lines: string[] = [];
-      let current = '';
+      let current: string | undefined;
       for (const word of line.split(' ')) {
-        if (current !== '' && current.length + 1 + word.length > WIDTH) {
+        if (current !== undefined && current.trim() !== '' && current.length + 1 + word.length > WIDTH) {
           lines.push(current);
           current = word;
-        } else current = current === '' ? word : `${current} ${word}`;
+        } else current = current === undefined ? word : `${current} ${word}`;
       }
-      lines.push(current);
+      lines.push(current ?? '');
       return lines.join(`\n${space}`);
     })
     .join(`\n${space}`);

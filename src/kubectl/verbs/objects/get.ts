@@ -6,6 +6,7 @@ import { parseRelaxedPath } from '../../core/json-path.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import { apiVersionOf, pathOf, printedKind, type ResourceInfo } from '../../core/resources.ts';
 import { columnWidths, layout, type Table, type TableRow, type TableStyle, tableCells } from '../../core/table.ts';
+import { ageOf } from '../../core/times.ts';
 import { manifestsOf } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';
@@ -19,6 +20,7 @@ export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, args, io } = context;
     if (flags.has('raw')) {
+      if (args.length > 0) throw new ClientError('arguments may not be passed when --raw is specified');
       const body = await session.stream(flags.text('raw'), {}, 'application/json, */*');
       for await (const chunk of body) {
         io.out(chunk);
@@ -27,9 +29,12 @@ export const run = (context: VerbContext): Promise<number> =>
       return 0;
     }
     if (args.length === 0 && !flags.has('filename') && !flags.has('kustomize')) throw withoutType(context);
+    const isWatch = flags.bool('watch') || flags.bool('watch-only');
+    if (flags.bool('output-watch-events') && !isWatch)
+      throw new ClientError('--output-watch-events option can only be used with --watch or --watch-only');
     const requests = await requestsOf(session, args);
     const printer = await objectPrinter(context);
-    if (flags.bool('watch') || flags.bool('watch-only')) return watch(session, requests, printer);
+    if (isWatch) return watch(session, requests, printer);
     return printer === undefined ? printTables(session, requests) : printObjects(session, requests, printer);
   });
 
@@ -182,33 +187,36 @@ async function readTable(session: Session, { resource, namespace, name }: Reques
   const { flags } = session.context;
   const sort = flags.text('sort-by');
   const includeObject = sort === '' ? undefined : 'Object';
+  const accept = flags.text('server-print') === 'false' ? undefined : TABLE;
+  const now = session.context.system.now();
   if (name !== undefined) {
     const path = pathOf(resource, namespace, name, flags.text('subresource') || undefined);
-    return session.get<Table>(path, { includeObject }, TABLE);
+    const found = await session.get<Table & AnyObject>(path, { includeObject }, accept);
+    return found.kind === 'Table' ? found : tableOfObjects([found], now);
   }
   const rows: TableRow[] = [];
   const limit = Number(flags.text('chunk-size')) || undefined;
   for (let next = '', before = ''; ; before = next) {
     const query = { ...selection(session), includeObject, limit, continue: next };
-    const page = await session.get<Table & { items?: AnyObject[] }>(pathOf(resource, namespace), query, TABLE);
-    if (page.kind !== 'Table') return tableOfObjects(page, resource);
-    rows.push(...entriesOf(page.rows));
+    const page = await session.get<Table & { items?: AnyObject[] }>(pathOf(resource, namespace), query, accept);
+    const table = page.kind === 'Table' ? page : tableOfObjects(entriesOf(page.items), now);
+    rows.push(...entriesOf(table.rows));
     next = page.metadata?.continue ?? '';
     if (next !== '' && next === before)
       throw new ClientError('the server returned the same part of the list twice; try again');
     if (next === '') {
       if (sort !== '') sortBy(rows, sort, ({ object }) => object as AnyObject);
-      return { ...page, columnDefinitions: entriesOf(page.columnDefinitions), rows };
+      return { ...table, columnDefinitions: entriesOf(table.columnDefinitions), rows };
     }
   }
 }
 
-/** Table for a server that does not support tables. */
-function tableOfObjects({ items = [] }: { items?: AnyObject[] }, _resource: ResourceInfo): Table {
+/** Table for `--server-print=false`, or for a server that does not support tables. */
+function tableOfObjects(objects: readonly AnyObject[], now: number): Table {
   return {
-    columnDefinitions: [{ name: 'Name' }, { name: 'Created At' }],
-    rows: entriesOf(items).map((object) => ({
-      cells: [object.metadata?.name, object.metadata?.creationTimestamp],
+    columnDefinitions: [{ name: 'Name' }, { name: 'Age' }],
+    rows: objects.map((object) => ({
+      cells: [object.metadata?.name, ageOf(object.metadata?.creationTimestamp, now)],
       object,
     })),
   };
@@ -294,7 +302,9 @@ async function watch(
         } else io.out(print(event.object));
       }
   } catch (error) {
-    if (!signal.aborted) throw error;
+    // --request-timeout ends a watch without an error.
+    const isTimeout = flags.has('request-timeout') && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+    if (!signal.aborted && !isTimeout) throw error;
   }
   return 0;
 }

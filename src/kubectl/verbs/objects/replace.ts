@@ -4,7 +4,7 @@ import { requiredManifests } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, printOutcome, validationOf, writeQuery } from '../../printing.ts';
 import { errorLine, withSession } from '../../run.ts';
-import { deleteTargets } from './delete.ts';
+import { deletedLine, deleteTargets } from './delete.ts';
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
@@ -16,7 +16,11 @@ export const run = (context: VerbContext): Promise<number> =>
         const { resource, namespace } = await session.place(object);
         const name = object.metadata?.name ?? '';
         if (flags.bool('force') && dryRunOf(flags) === 'none') {
-          await deleteTargets(session, [{ resource, namespace, name }], { ignoreMissing: true, wait: true });
+          await deleteTargets(session, [{ resource, namespace, name }], {
+            ignoreMissing: true,
+            wait: true,
+            print: (target) => io.out(deletedLine(target, 'deleted', flags)),
+          });
           const created = await session.send('POST', pathOf(resource, namespace), { query, body: object });
           await printOutcome(context, created, 'replaced');
           continue;

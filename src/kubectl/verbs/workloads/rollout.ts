@@ -87,8 +87,8 @@ function statefulSetProgress(object: AnyObject, observed: number, generation: nu
   const ready = numberAt(object, 0, 'status', 'readyReplicas');
   const updated = numberAt(object, 0, 'status', 'updatedReplicas');
   if (ready < replicas) return { message: `Waiting for ${replicas - ready} pods to be ready...\n`, isDone: false };
-  const partition = numberAt(object, 0, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
-  if (partition > 0) {
+  const partition = at(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
+  if (typeof partition === 'number') {
     const wanted = replicas - partition;
     if (updated < wanted)
       return {
