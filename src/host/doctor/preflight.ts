@@ -23,7 +23,7 @@ export function judge({ checks }: DoctorReport, ignore: readonly string[], note:
     for (const { result, evidence, fix } of findings) {
       if (result === 'error' && !ignore.includes(id)) stops.push(`${id}: ${evidence}; fix: ${fix ?? ''}`);
       else if (result === 'error' || result === 'warning')
-        note(`${id}: ${evidence}${fix === undefined ? '' : `; fix: ${fix}`}`);
+        note(`${result} ${id}: ${evidence}${fix === undefined ? '' : `; fix: ${fix}`}`);
     }
   if (stops.length > 0)
     throw new CodedError(

@@ -126,7 +126,20 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /ETIMEOUT/,
       /^cp .* && grep -vwF 'nameserver 10\.0\.0\.53'/,
     ],
-    ['default-route', { routes: [] }, 'warning', /no default route/, /node: \{ip: "10\.0\.0\.1"\}/],
+    [
+      'default-route',
+      { routes: [] },
+      'warning',
+      /no default route/,
+      /node: \{ip: "10\.0\.0\.1"\}.* && systemctl restart hyperedge /,
+    ],
+    [
+      'default-route',
+      { routes: [], host: { ...HEALTHY.host, installed: false } },
+      'warning',
+      /no default route/,
+      /node: \{ip: "10\.0\.0\.1"\}[^&]*60-node-ip\.yaml {4}# or/,
+    ],
     [
       'default-route',
       { routes: [...HEALTHY.routes, { family: 4, link: 'wlan0', gateway: '10.1.0.1', metric: 100 }] },

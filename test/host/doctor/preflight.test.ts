@@ -21,13 +21,13 @@ test('errors stop an installation with their fix, and warnings are printed', () 
     () => judge(report(faults), [], (text) => notes.push(text)),
     /memory-cgroup: the memory controller is disabled; fix: .*cgroup_enable=memory/,
   );
-  assert.equal(notes.filter((note) => note.startsWith('entropy: ')).length, 1);
+  assert.equal(notes.filter((note) => note.startsWith('warning entropy: ')).length, 1);
 });
 
 test('an ignored check does not stop an installation', () => {
   const notes: string[] = [];
   judge(report(noMemory), ['memory-cgroup', 'cgroup-layout'], (text) => notes.push(text));
-  assert.ok(notes.some((note) => note.startsWith('memory-cgroup: ')));
+  assert.ok(notes.some((note) => note.startsWith('error memory-cgroup: ')));
 });
 
 test('a fact that cannot be gathered does not stop an installation', () => {
