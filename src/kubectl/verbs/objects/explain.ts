@@ -121,7 +121,7 @@ function fieldList(schemas: Schemas, schema: Schema): string {
     .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([name, field]) => {
       const required = schema.required?.includes(name) === true ? ' -required-' : '';
-      const text = field.description ?? resolve(schemas, field).description ?? '<no description>';
+      const text = field.description || '<no description>';
       return `  ${name}\t<${typeOf(schemas, field)}>${required}\n${enumLine(field, '  ')}    ${wrapped(text, 4)}\n\n`;
     })
     .join('');

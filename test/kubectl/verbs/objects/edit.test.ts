@@ -43,7 +43,11 @@ describe('edit', () => {
 
   test('reports on stderr that the file was not changed or is empty', async () => {
     assert.deepEqual(await edit('true'), { code: 0, stdout: '', stderr: 'Edit cancelled, no changes made.\n' });
-    assert.deepEqual(await edit(': > "$1"'), { code: 0, stdout: '', stderr: 'Edit cancelled, saved file was empty.\n' });
+    assert.deepEqual(await edit(': > "$1"'), {
+      code: 0,
+      stdout: '',
+      stderr: 'Edit cancelled, saved file was empty.\n',
+    });
   });
 
   for (const [what, script] of [
