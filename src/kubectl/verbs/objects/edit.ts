@@ -57,7 +57,7 @@ export const run = (context: VerbContext): Promise<number> =>
           break;
         } catch (error) {
           problem = errorLine(error);
-          // An editor that is not interactive would repeat the same mistake for ever.
+          // Without a terminal, the editor would write the same invalid file again.
           if (io.isInputTerminal) continue;
           io.err(`${problem}\n`);
           throw await unsaved(context, content);
