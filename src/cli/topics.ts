@@ -14,7 +14,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
 A host has one or several roles: --roles of hyperedge install, or roles in
 /etc/origin/bootstrap.yaml.
 
-  node     runs pods: kubelet and service proxy; every host has it
+  node     runs pods: kubelet and service proxy; required on every host
   master   runs the API server, the controllers and the scheduler
   etcd     runs a member of the store
 
@@ -36,7 +36,7 @@ Commands: hyperedge status, hyperedge members, hyperedge token create --roles
 The settings of a host are in /etc/origin/bootstrap.yaml and in its drop-ins
 /etc/origin/bootstrap.yaml.d/*.yaml. Every field has a default.
 
-  hyperedge config check            the first mistake, with file, line and field
+  hyperedge config check            the first error, with file, line and field
   hyperedge config show             the settings in force and where each is from
   hyperedge config schema           JSON schema for editors
 
@@ -81,7 +81,7 @@ bootstrap file.
   oc get clusterversion -w          shows its progress
 
 Hosts are updated one after the other. A host that does not become healthy
-goes back to its former release. Pods keep running.
+returns to its former release. Pods keep running.
 
   hyperedge bundle list             releases of the cluster
   hyperedge bundle rollback         this host runs its former release again

@@ -64,7 +64,10 @@ export function parseKubeconfig(
   const cert = pem(user, 'client-certificate', at.user);
   const key = pem(user, 'client-key', at.user);
   if ((cert === undefined) !== (key === undefined)) {
-    throw broken(`${at.user}client-${cert === undefined ? 'certificate' : 'key'}`, 'is missing beside its counterpart');
+    throw broken(
+      `${at.user}client-${cert === undefined ? 'certificate' : 'key'}`,
+      'is missing: the client certificate and its key must be given together',
+    );
   }
   const tlsServerName = text(cluster['tls-server-name'], `${at.cluster}tls-server-name`);
   const token = text(user['token'], `${at.user}token`);
@@ -120,7 +123,7 @@ function impersonationOf(user: Readonly<Record<string, unknown>>, path: string):
     throw broken(`${path}as-groups`, 'must be a list of strings');
   if (user['as-user-extra'] !== undefined) throw broken(`${path}as-user-extra`, 'is not supported: remove it');
   if (name === undefined || name === '') {
-    if (groups.length > 0 || uid !== undefined) throw broken(`${path}as`, 'is missing beside as-groups or as-uid');
+    if (groups.length > 0 || uid !== undefined) throw broken(`${path}as`, 'is required with as-groups or as-uid');
     return undefined;
   }
   return { name, groups, ...(uid === undefined ? {} : { uid }) };

@@ -32,7 +32,7 @@ export async function rotateAuthority(
   if (present === undefined) throw new CodedError('bad-authority', `${files.key}: this host does not hold the key`);
   switch (phase) {
     case 'new-ca': {
-      if (old !== undefined) throw wrongPhase(files.cert, 'its predecessor is still trusted', 'finish');
+      if (old !== undefined) throw wrongPhase(files.cert, 'the previous authority is still trusted', 'finish');
       if (next !== undefined) return;
       // The name has a suffix as in OKD, so that it differs from the name of the current authority.
       const name = `${commonName}@${Math.floor(nowMs / 1000)}`;
@@ -41,7 +41,7 @@ export async function rotateAuthority(
     }
     case 'reissue':
       if (next === undefined) {
-        if (old === undefined) throw wrongPhase(files.cert, 'it has no successor', 'new-ca');
+        if (old === undefined) throw wrongPhase(files.cert, 'there is no next authority', 'new-ca');
         return;
       }
       if (old === undefined) {
@@ -55,7 +55,7 @@ export async function rotateAuthority(
       await removePair(successor);
       return;
     case 'finish':
-      if (next !== undefined) throw wrongPhase(files.cert, 'its successor does not sign yet', 'reissue');
+      if (next !== undefined) throw wrongPhase(files.cert, 'the next authority does not sign yet', 'reissue');
       await removePair(predecessor);
       return;
     default:
@@ -89,7 +89,7 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
     case 'reissue':
       if (nextPem === undefined) {
         if (accepted.trim() !== publicPem.trim()) return;
-        throw wrongPhase(files.serviceAccountsPrivateKey, 'it has no successor', 'new-ca');
+        throw wrongPhase(files.serviceAccountsPrivateKey, 'there is no next authority', 'new-ca');
       }
       createPrivateKey(nextPem);
       await writeWhole(files.serviceAccountsPrivateKey, nextPem, { durable: true });
@@ -97,7 +97,7 @@ export async function rotateServiceAccountKeys(files: MasterFiles, phase: Rotati
       return;
     case 'finish':
       if (nextPem !== undefined)
-        throw wrongPhase(files.serviceAccountsPrivateKey, 'its successor does not sign yet', 'reissue');
+        throw wrongPhase(files.serviceAccountsPrivateKey, 'the next authority does not sign yet', 'reissue');
       await writeWhole(files.serviceAccountsPublicKey, publicPem, { mode: 0o644, durable: true });
       return;
     default:

@@ -94,8 +94,9 @@ export interface SigningOptions {
  * signature or name that must not be signed.
  */
 export function signRequest(authority: Authority, request: SigningRequest, options: SigningOptions): string {
-  if (request.refusal !== undefined || request.publicKey === undefined) throw bad(request.refusal ?? 'it has no key');
-  if (request.requestsCa) throw bad('it asks for a certificate authority');
+  if (request.refusal !== undefined || request.publicKey === undefined)
+    throw bad(request.refusal ?? 'the request has no public key');
+  if (request.requestsCa) throw bad('the request is for a certificate authority');
   return issueFor(authority, request.publicKey, {
     subject: { commonName: request.commonName, organizations: request.organizations },
     usages: options.usages,
@@ -157,7 +158,7 @@ function readPublicKey(spki: Uint8Array): RequestKey {
   try {
     key = createPublicKey({ key: Buffer.from(spki), type: 'spki', format: 'der' });
   } catch {
-    return { keyType: 'other', keyBits: 0, publicKey: undefined, refusal: 'its public key cannot be read' };
+    return { keyType: 'other', keyBits: 0, publicKey: undefined, refusal: 'the public key cannot be read' };
   }
   const details = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -165,15 +166,15 @@ function readPublicKey(spki: Uint8Array): RequestKey {
       const keyBits = details.modulusLength ?? 0;
       const sizeFits = keyBits >= RSA_MIN_BITS && keyBits <= RSA_MAX_BITS;
       const refusal = !sizeFits
-        ? `its RSA key has ${keyBits} bits; ${RSA_MIN_BITS} to ${RSA_MAX_BITS} are accepted`
+        ? `the RSA key has ${keyBits} bits; ${RSA_MIN_BITS} to ${RSA_MAX_BITS} are accepted`
         : (details.publicExponent ?? 0n) > RSA_MAX_EXPONENT
-          ? 'its RSA exponent is too large'
+          ? 'the RSA exponent is too large'
           : undefined;
       return { keyType: 'rsa', keyBits, publicKey: key, refusal };
     }
     case 'ec': {
       const keyBits = CURVE_BITS.get(details.namedCurve ?? '') ?? 0;
-      const refusal = keyBits === 0 ? `its curve "${details.namedCurve ?? ''}" is not accepted` : undefined;
+      const refusal = keyBits === 0 ? `the curve "${details.namedCurve ?? ''}" is not accepted` : undefined;
       return { keyType: 'ec', keyBits, publicKey: key, refusal };
     }
     case 'ed25519':
@@ -183,7 +184,7 @@ function readPublicKey(spki: Uint8Array): RequestKey {
         keyType: 'other',
         keyBits: 0,
         publicKey: key,
-        refusal: `its key type "${key.asymmetricKeyType ?? ''}" is not accepted`,
+        refusal: `the key type "${key.asymmetricKeyType ?? ''}" is not accepted`,
       };
   }
 }
@@ -195,11 +196,11 @@ function refusalOfSignature(
   publicKey: KeyObject | undefined,
 ): string | undefined {
   const algorithm = SIGNATURES.get(oid);
-  if (algorithm === undefined || publicKey === undefined) return `its signature algorithm ${oid} is not accepted`;
-  if (algorithm.keyType !== publicKey.asymmetricKeyType) return 'its signature algorithm is not one of its key';
+  if (algorithm === undefined || publicKey === undefined) return `the signature algorithm ${oid} is not accepted`;
+  if (algorithm.keyType !== publicKey.asymmetricKeyType) return 'the signature algorithm does not match the key type';
   return verify(algorithm.hash, info, publicKey, contentOf(signature).subarray(1))
     ? undefined
-    : 'its signature does not match its public key';
+    : 'the signature does not match the public key';
 }
 
 /** Hash and key type, by signature algorithm. Requests with other algorithms (SHA-1, MD5) are rejected. */
@@ -226,7 +227,7 @@ function readSubject(subject: Uint8Array): Pick<SigningRequest, 'commonName' | '
       const oid = oidOf(type);
       if (oid === OID.organization) organizations.push(textOf(value));
       else if (oid === OID.commonName) {
-        if (commonName !== undefined) throw bad('its subject has two common names');
+        if (commonName !== undefined) throw bad('the subject has two common names');
         commonName = textOf(value);
       }
     }
@@ -276,7 +277,7 @@ function readAlternativeNames(value: Uint8Array, into: MutableNames): void {
         into.ipAddresses.push(bytesToIp(content));
         break;
       default:
-        throw bad('it has an alternative name that is neither DNS, IP, e-mail nor URI');
+        throw bad('the request has an alternative name that is neither DNS, IP, e-mail nor URI');
     }
   }
 }
@@ -299,15 +300,15 @@ function oidOf(element: Uint8Array | undefined): string {
 function textOf(element: Uint8Array | undefined): string {
   const tag = element?.[0] ?? 0;
   if (element === undefined || (tag !== 0x0c && tag !== 0x13 && tag !== 0x16)) {
-    throw bad('its subject has a string of a type that is not accepted');
+    throw bad('the subject has a string of a type that is not accepted');
   }
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(contentOf(element));
   } catch (error) {
-    throw bad('its subject is not valid UTF-8', error);
+    throw bad('the subject is not valid UTF-8', error);
   }
-  if (hasControl(text)) throw bad('its subject has control characters');
+  if (hasControl(text)) throw bad('the subject has control characters');
   return text;
 }
 

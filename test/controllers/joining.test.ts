@@ -123,7 +123,7 @@ test('lets a bootstrap token read roles and settings, but no secret', async () =
     message: /^join\.token: carries no keys, which a master needs; /,
   });
   await assert.rejects(receiveKeys(client, longToken), {
-    message: /keys sealed for token abcdef do not exist any more/,
+    message: /keys sealed for token abcdef no longer exist/,
   });
 });
 
@@ -143,7 +143,7 @@ test('reserves names and machine IDs of Ready nodes, and releases them when a no
     message: /^node\.name: node taken exists and is Ready on another machine /,
   });
   await assert.rejects(checkIdentity(client, toNodeName('fresh'), 'm1'), {
-    message: /^\/etc\/machine-id: node taken has the same one, m1; /,
+    message: /^\/etc\/machine-id: node taken has the same machine-id, m1; /,
   });
 });
 

@@ -41,7 +41,7 @@ describe('errors of manifests and images', () => {
       'ca rotate --phase finish',
       /^hyperedge: ca rotate: no rotation is in progress; begin with hyperedge ca rotate --phase new-ca\n$/,
     ],
-    ['ca rotate --phase reissue', /it has no successor; run "hyperedge ca rotate --phase new-ca" first\n$/],
+    ['ca rotate --phase reissue', /there is no next authority; run "hyperedge ca rotate --phase new-ca" first\n$/],
     ['members remove zz', /^hyperedge: no member is called zz; there are: .+\n$/],
     ['token revoke abcdef', /^hyperedge: token abcdef does not exist; see hyperedge token list\n$/],
     ['run', /^hyperedge: hyperedge already runs on .+ with pid \d+; stop it first\n$/],

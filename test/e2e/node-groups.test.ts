@@ -77,7 +77,7 @@ test('applies an edited node group to the host within 10 s, with labels and with
     lab.podsOf('master-', 'kube-system').map((each) => each.status?.containerStatuses?.[0]?.containerID),
     controlPlane,
   );
-  assert.match(lab.appliance.output, /fields of the node group have no effect here .*allowDisabledDocker/);
+  assert.match(lab.appliance.output, /fields of the node group have no effect on this host .*allowDisabledDocker/);
   // The new kubelet starts pods and runs commands in them.
   await lab.apply(pod('after', { containers: [idle()] }));
   await lab.ready('after');

@@ -81,7 +81,7 @@ describe('offline bundle', { skip: missing ?? false }, () => {
       [BUNDLE, ['--key', '/root/other.pub'], /manifest\.json\.sig: no trusted key has signed the manifest$/],
       [BUNDLE, [], /no key is trusted; give --key FILE with the public key/],
       ['/root/damaged', key, /\/root\/damaged: hello\.(?:tar|yaml): /],
-      ['/root/short', key, /\/root\/short: hello\.\w+: it is truncated; copy it again$/],
+      ['/root/short', key, /\/root\/short: hello\.\w+: the file is truncated; copy it again$/],
       ['/root/none', key, /cannot read \/root\/none/],
     ] as const) {
       const ran = await install(path, ...args);

@@ -136,7 +136,7 @@ class Parser {
   }
 
   end(): void {
-    if (this.#next.kind !== 'end') throw this.fail(`"${this.#next.text}" is not expected here`);
+    if (this.#next.kind !== 'end') throw this.fail(`"${this.#next.text}" is not expected at this position`);
   }
 
   binary(level: number): Expression {
@@ -200,7 +200,7 @@ class Parser {
       this.#expect(')');
       return inner;
     }
-    if (kind !== 'word') throw this.fail(`"${text}" is not expected here`);
+    if (kind !== 'word') throw this.fail(`"${text}" is not expected at this position`);
     this.#at += 1;
     const aggregation = AGGREGATIONS.find((each) => each === text);
     if (aggregation !== undefined) return this.#aggregation(aggregation);
@@ -252,7 +252,7 @@ class Parser {
     }
     if (this.#next.kind !== 'range') return { kind: 'selector', metric, matchers, rangeMs: undefined };
     const rangeMs = parsePromDuration(this.#next.text.slice(1, -1));
-    if (rangeMs === undefined || rangeMs <= 0) throw this.fail(`${this.#next.text} is no duration such as [5m]`);
+    if (rangeMs === undefined || rangeMs <= 0) throw this.fail(`${this.#next.text} is not a duration such as [5m]`);
     this.#at += 1;
     return { kind: 'selector', metric, matchers, rangeMs };
   }
@@ -261,7 +261,7 @@ class Parser {
     const label = this.#take('word');
     const operator = this.#take('sign');
     if (operator !== '=' && operator !== '!=' && operator !== '=~' && operator !== '!~')
-      throw this.fail(`"${operator}" compares no label`);
+      throw this.fail(`"${operator}" does not compare a label`);
     const value = unquote(this.#take('text'));
     if (value === undefined) throw this.fail(`the value of ${label} has an unsupported escape`);
     return { label, operator, value };
@@ -284,7 +284,7 @@ class Parser {
 
   #take(kind: Token['kind']): string {
     const token = this.#next;
-    if (token.kind !== kind) throw this.fail(`"${token.text}" is not expected here`);
+    if (token.kind !== kind) throw this.fail(`"${token.text}" is not expected at this position`);
     this.#at += 1;
     return token.text;
   }

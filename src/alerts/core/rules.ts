@@ -175,7 +175,7 @@ export const ruleGroups: readonly RuleGroup[] = [
         for: '10m',
         labels: { severity: 'info' },
         annotations: {
-          summary: 'The router of {{ $labels.instance }} receives requests for hosts that no route has.',
+          summary: 'The router of {{ $labels.instance }} receives requests for hosts without a route.',
           action: 'Check the DNS names of the routes.',
         },
       },

@@ -67,7 +67,7 @@ function groupPath(group: string): PathOperations {
     `/apis/${group}/`,
     tag,
     `get${capital(tag)}APIGroup`,
-    'get what is known of a group',
+    'get information about a group',
     `${META_PACKAGE}.APIGroup`,
   );
 }

@@ -66,7 +66,8 @@ export function parseManifest(text: string): ReleaseManifest | string {
   const { apiVersion, kind, version, kubernetes, channels, files, storeLevel } = given;
   if (apiVersion !== API_VERSION || kind !== KIND) return `apiVersion, kind: must be ${API_VERSION}, ${KIND}`;
   if (typeof version !== 'string' || !isReleaseVersion(version)) return 'version: must be a version such as 1.2.3';
-  if (typeof kubernetes !== 'string' || !KUBERNETES.test(kubernetes)) return 'kubernetes: must be such as v1.36.0';
+  if (typeof kubernetes !== 'string' || !KUBERNETES.test(kubernetes))
+    return 'kubernetes: must be a version such as v1.36.0';
   if (!Array.isArray(channels) || channels.length > MAX_CHANNELS || !channels.every(isChannel))
     return `channels: must be at most ${MAX_CHANNELS} names such as stable`;
   if (storeLevel !== undefined && !isLevel(storeLevel)) return 'storeLevel: must be from 1 to 1000';
@@ -77,7 +78,7 @@ export function parseManifest(text: string): ReleaseManifest | string {
     const file = parseFile(each);
     if (typeof file === 'string') return `files[${index}].${file}`;
     if (parsed.some(({ architecture }) => architecture === file.architecture))
-      return `files[${index}].architecture: ${file.architecture} is there twice`;
+      return `files[${index}].architecture: ${file.architecture} is given twice`;
     parsed.push(file);
   }
   return { version, kubernetes, channels, files: parsed, ...(storeLevel === undefined ? {} : { storeLevel }) };

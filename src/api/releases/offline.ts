@@ -67,7 +67,7 @@ export function parseOfflineManifest(text: string): OfflineManifest | string {
   for (const [index, each] of files.entries()) {
     const file = parseFile(each);
     if (typeof file === 'string') return `files[${index}].${file}`;
-    if (parsed.some(({ name }) => name === file.name)) return `files[${index}].name: ${file.name} is there twice`;
+    if (parsed.some(({ name }) => name === file.name)) return `files[${index}].name: ${file.name} is given twice`;
     parsed.push(file);
   }
   if (join === undefined) return { version, files: parsed };

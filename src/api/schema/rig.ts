@@ -8,18 +8,18 @@ export const rigPackage = declarePackage(
       isKind: true,
       about: 'A rig bundles the fixtures of one test bench: a board with its console, relays and supply, used as one.',
       fields: {
-        spec: ['!#RigSpec', 'The fixtures of the rig and how it is used.'],
-        status: ['#RigStatus', 'Which claim has the rig, and how many wait for it.'],
+        spec: ['!#RigSpec', 'Fixtures, console and power control of the rig.'],
+        status: ['#RigStatus', 'Claim to which the rig is granted, and the queue.'],
       },
     },
     RigSpec: {
-      about: 'RigSpec is what a rig consists of.',
+      about: 'RigSpec defines the parts of a rig.',
       fields: {
         node: ['string', 'Node whose host has the fixtures; default: the node that has all of them.'],
         fixtures: ['![]#RigFixture', 'Fixtures that are granted together.'],
-        maxLease: ['string', 'Longest time that one claim may have the rig, such as 2h; default 1h.'],
+        maxLease: ['string', 'Maximum time for which a rig is granted to a claim, such as 2h; default 1h.'],
         console: ['#RigConsole', 'The serial console of the board.'],
-        power: ['#RigPower', 'How the board is switched.'],
+        power: ['#RigPower', 'Power control of the board.'],
       },
     },
     RigFixture: {
@@ -27,7 +27,7 @@ export const rigPackage = declarePackage(
       fields: {
         name: ['!string', 'Name within the rig.'],
         fixture: ['!string', 'Name of the fixture of the node, the last part of rig.hyperedge.dev/NAME.'],
-        role: ['string', 'What the fixture is for: board, serial, relay, gpio, can, video, block, net or other.'],
+        role: ['string', 'Purpose of the fixture: board, serial, relay, gpio, can, video, block, net or other.'],
       },
     },
     RigConsole: {
@@ -38,7 +38,7 @@ export const rigPackage = declarePackage(
       },
     },
     RigPower: {
-      about: 'RigPower says how the board is switched on, off, and off and on again.',
+      about: 'RigPower defines how the board is switched on, off, and off and on again.',
       fields: {
         on: ['#RigPowerAction', 'Switches the board on.'],
         off: ['#RigPowerAction', 'Switches the board off.'],
@@ -54,10 +54,10 @@ export const rigPackage = declarePackage(
       },
     },
     RigStatus: {
-      about: 'RigStatus is how the rig is used now.',
+      about: 'RigStatus is the current use of the rig.',
       fields: {
         node: ['string', 'Node that has the fixtures.'],
-        holder: ['#RigHolder', 'The claim that has the rig.'],
+        holder: ['#RigHolder', 'Claim to which the rig is granted.'],
         queue: ['int32', 'Claims that wait for the rig.'],
         expiresAt: ['date-time', 'When the lease of the holder ends.'],
         history: ['[]#RigUse', 'The last 50 uses of the rig, newest first.'],
@@ -108,9 +108,9 @@ export const rigPackage = declarePackage(
     },
     RigClaim: {
       isKind: true,
-      about: 'A claim asks for exclusive use of one rig for a limited time, and waits in a fair queue for it.',
+      about: 'A claim requests exclusive use of one rig for a limited time. Claims wait in a fair queue.',
       fields: {
-        spec: ['!#RigClaimSpec', 'Which rig, and for how long.'],
+        spec: ['!#RigClaimSpec', 'Requested rig and duration.'],
         status: ['#RigClaimStatus', 'Whether the claim has its rig.'],
       },
     },

@@ -211,7 +211,7 @@ function extraOf(
       refuse(`${at}.key: "${key}" is not a path below a domain; give one such as example.com/tenant`);
     }
     if (key !== key.toLowerCase()) refuse(`${at}.key: "${key}" is not in lower case`);
-    if (RESERVED.test(domain)) refuse(`${at}.key: "${key}" is in a domain that Kubernetes keeps for itself`);
+    if (RESERVED.test(domain)) refuse(`${at}.key: "${key}" is in a domain that is reserved for Kubernetes`);
     if (keys.has(key)) refuse(`${at}.key: "${key}" is given twice`);
     keys.add(key);
     return { key, value: compiledAt(`${at}.valueExpression`, valueExpression, 'texts', refuse) };

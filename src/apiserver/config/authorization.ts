@@ -93,11 +93,11 @@ export async function parseAuthorization(
     const refuse = (what: string): never => {
       throw new CodedError('bad-config', `${file}: authorizers[${index}].${what}`);
     };
-    if (names.has(name)) refuse(`name: "${name}" is given twice; names differ`);
+    if (names.has(name)) refuse(`name: "${name}" is given twice; names must be unique`);
     names.add(name);
     if (type !== 'Webhook') {
-      if (webhook !== undefined) refuse(`webhook: belongs to type Webhook alone; remove it`);
-      if (types.has(type)) refuse(`type: ${type} is given twice; leave one out`);
+      if (webhook !== undefined) refuse(`webhook: is only allowed with type Webhook; remove the field`);
+      if (types.has(type)) refuse(`type: ${type} is given twice; remove one`);
       types.add(type);
       found.push({ type, name });
       continue;
@@ -121,11 +121,11 @@ async function webhookOf(
     refuse(`webhook.matchConditions: there are ${matchConditions.length}; give ${MAX_CONDITIONS} at most`);
   }
   if (matchConditions.length > 0 && version === undefined) {
-    refuse('webhook.matchConditionSubjectAccessReviewVersion: is missing beside matchConditions; give v1');
+    refuse('webhook.matchConditionSubjectAccessReviewVersion: is required with matchConditions; give v1');
   }
   const sources = matchConditions.map(({ expression }) => expression);
   const twice = sources.findIndex((source, index) => sources.indexOf(source) !== index);
-  if (twice >= 0) refuse(`webhook.matchConditions[${twice}].expression: is given twice; leave one out`);
+  if (twice >= 0) refuse(`webhook.matchConditions[${twice}].expression: is given twice; remove one`);
   const keptMs = (ttl: string | undefined, byDefault: number, kept: boolean | undefined): number =>
     kept === false ? 0 : ttl === undefined ? byDefault : (parseDuration(ttl) ?? byDefault);
   return {

@@ -56,11 +56,12 @@ export function parseEgress(text: string, file: string): ReadonlyMap<ProxiedNetw
     };
     const name = NAMES.find((each) => each === selection.name.toLowerCase());
     if (name === undefined) return refuse('.name', `"${selection.name}" is not one of ${NAMES.join(', ')}`);
-    if (seen.has(name)) refuse('.name', `"${name}" is there twice`);
+    if (seen.has(name)) refuse('.name', `"${name}" is given twice`);
     seen.add(name);
     const address = addressOf(selection.connection, (path, what) => refuse(`.connection${path}`, what));
     if (address === undefined) continue;
-    if (name === 'etcd') return refuse('.connection.proxyProtocol', 'the store is connected to directly; write Direct');
+    if (name === 'etcd')
+      return refuse('.connection.proxyProtocol', 'connections to the store cannot use a proxy; use Direct');
     proxies.set(name, address);
   }
   return proxies;
@@ -72,8 +73,7 @@ function addressOf({ proxyProtocol, transport }: Connection, refuse: Refuse): Eg
     if (transport !== undefined) refuse('.transport', 'config must be absent for direct connect');
     return undefined;
   }
-  if (proxyProtocol === 'GRPC')
-    refuse('.proxyProtocol', 'proxies that speak gRPC are not supported; have the proxy speak HTTPConnect');
+  if (proxyProtocol === 'GRPC') refuse('.proxyProtocol', 'gRPC proxies are not supported; use HTTPConnect');
   const { tcp, uds } = transport ?? refuse('.transport', 'transport must be set for HTTPConnect');
   if (tcp !== undefined && uds !== undefined) refuse('.transport.tcp', 'TCP and UDS cannot both be set');
   if (uds !== undefined) {

@@ -110,7 +110,8 @@ export function parseEncryption(text: string, file: string, open: OpenKmsPlugin)
     resources: resources.map((entry, index) => {
       const place = `resources[${index}]`;
       if (entry.resources.length === 0) refuse(`${place}.resources`, 'name at least one resource');
-      if (entry.providers.length === 0) refuse(`${place}.providers`, 'name at least one provider, identity for none');
+      if (entry.providers.length === 0)
+        refuse(`${place}.providers`, 'give at least one provider; identity stores objects without encryption');
       return {
         resources: entry.resources,
         providers: entry.providers.map((each, at) =>

@@ -46,7 +46,7 @@ const isGroup = (group: string): boolean =>
 const FLAG = 'runtime-config';
 /** Name that upstream accepts without effect. */
 const LEGACY = 'api/legacy';
-const FIX = 'leave it out, or have a definition of custom resources for it';
+const FIX = 'remove the entry, or create a custom resource definition';
 
 /** Parses the flag. Throws ApiUsageProblems with the flag. */
 export function runtimeConfigOf(values: ApiValues): {
@@ -81,11 +81,11 @@ export function runtimeConfigOf(values: ApiValues): {
       values.refuse(FLAG, `group version ${place.group}/${place.version} that has not been registered; ${FIX}`);
     if (isKnown(builtinKinds, place)) switches.set(name, on);
     else if (on && isKnown(builtinKinds, { group: place.group, version: place.version }))
-      values.refuse(FLAG, `${name} is not there; ${FIX}`);
+      values.refuse(FLAG, `${name} does not exist; ${FIX}`);
     else warnings.push(`${values.label(FLAG)}: ${name} does not exist; the setting has no effect`);
   }
   if (switches.size === 1 && switches.get('api/all') === false)
-    values.refuse(FLAG, 'api/all=false alone leaves nothing; name beside it what is to be served, such as v1=true');
+    values.refuse(FLAG, 'api/all=false disables all APIs; add the APIs to serve, such as v1=true');
   return { runtimeConfig: switches, warnings };
 }
 

@@ -74,7 +74,7 @@ function convertedObjects(
   const response = fieldOf(review, 'response');
   if (!isObject(response)) throw failed('no response provided');
   if (version === 'v1' && fieldOf(response, 'uid') !== uid)
-    throw failed('the answer is to another request: its uid differs');
+    throw failed('the UID of the response differs from the UID of the request');
   const result = fieldOf(response, 'result');
   const status = isObject(result) ? fieldOf(result, 'status') : undefined;
   if (status !== 'Success') {

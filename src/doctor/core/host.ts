@@ -74,7 +74,7 @@ const unit = check({
     if (load !== 'loaded') return [unloaded(load)];
     const startsFirst = active === 'activating' && result === 'success' && restarts === 0;
     if (startsFirst)
-      findings.push(warning('hyperedge.service still starts', 'journalctl -u hyperedge -n 50 --no-pager'));
+      findings.push(warning('hyperedge.service is still starting', 'journalctl -u hyperedge -n 50 --no-pager'));
     else if (active !== 'active')
       findings.push(
         error(

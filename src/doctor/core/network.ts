@@ -8,7 +8,7 @@ const MIN_MTU = 1280;
 
 const ports = check({
   id: 'ports',
-  title: 'the ports of the components are free, or theirs',
+  title: 'the ports of the components are free or used by the components',
   group: 'network',
   preflight: true,
   explanation: 'No other program listens on a port that a component of this host needs. The owner is named.',
@@ -42,7 +42,7 @@ const hostName = check({
   run: ({ identity: { hostName: name }, host }) => {
     const fix = 'hostnamectl set-hostname edge-$(cut -c 1-6 /etc/machine-id)    # or any other name';
     if (host.nodeName === 'localhost' || host.nodeName.startsWith('localhost.'))
-      return [warning(`the host name is ${name}; every unnamed host has it`, fix)];
+      return [warning(`the host name is ${name}, the default of hosts without a name`, fix)];
     if (host.nodeName.length > 63) return [error(`${host.nodeName} has more than 63 characters`, fix)];
     return [ok(host.nodeName)];
   },

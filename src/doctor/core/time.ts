@@ -23,7 +23,7 @@ const clockYear = check({
     const earliest = Math.max(releasedMs, floorMs);
     const fix = 'timedatectl set-ntp true || date -u -s "YYYY-MM-DD HH:MM:SS"';
     if (nowMs + TOLERANCE_MS < earliest)
-      return [error(`the clock shows ${timestamp(nowMs)}, but ${timestamp(earliest)} has passed`, fix)];
+      return [error(`the clock shows ${timestamp(nowMs)}, but the last known time is ${timestamp(earliest)}`, fix)];
     if (nowMs - earliest > MAX_AHEAD_YEARS * YEAR_MS)
       return [
         warning(`the clock shows ${timestamp(nowMs)}, over ${MAX_AHEAD_YEARS} years after ${dateText(earliest)}`, fix),

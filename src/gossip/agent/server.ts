@@ -75,7 +75,7 @@ function serve(connection: Socket, service: AgentService, log: Log): void {
     if (connection.destroyed) return;
     connection.write(`${JSON.stringify(document)}\n`);
     if (connection.writableLength <= MAX_UNREAD_BYTES) return;
-    log.warn('agent client disconnected: it reads too slowly', { unread: connection.writableLength });
+    log.warn('agent client disconnected: the client reads too slowly', { unread: connection.writableLength });
     connection.destroy();
   };
 
@@ -125,7 +125,7 @@ function requestOf(line: string): Request {
   try {
     document = JSON.parse(line);
   } catch (error) {
-    throw new CodedError('bad-request', 'this line is not JSON', { cause: error });
+    throw new CodedError('bad-request', 'the line is not JSON', { cause: error });
   }
   const {
     id,

@@ -49,7 +49,7 @@ export async function createKeyring(path: string): Promise<void> {
 }
 
 function keyringOf(text: string, path: string): Keyring {
-  const fix = 'it holds a JSON list of keys in base64, e.g. from hyperedge gossip keygen';
+  const fix = 'the file must contain a JSON list of keys in base64, for example from hyperedge gossip keygen';
   let list: unknown;
   try {
     list = JSON.parse(text);
@@ -57,7 +57,7 @@ function keyringOf(text: string, path: string): Keyring {
     throw new CodedError('bad-keyring', `${path} is not JSON; ${fix}`, { cause: error });
   }
   if (!Array.isArray(list) || !list.every((each) => typeof each === 'string'))
-    throw new CodedError('bad-keyring', `${path} is not a list of texts; ${fix}`);
+    throw new CodedError('bad-keyring', `${path} is not a list of strings; ${fix}`);
   const keys = list.map((each, index) => {
     const key = Buffer.from(each, 'base64');
     if (key.toString('base64').replaceAll('=', '') !== each.replaceAll('=', ''))

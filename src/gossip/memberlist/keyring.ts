@@ -59,7 +59,7 @@ export class Keyring {
   remove(key: Uint8Array): void {
     const [primary] = this.#keys;
     if (primary?.equals(key) === true)
-      throw new CodedError('key-in-use', 'the key encrypts at present: use another one first');
+      throw new CodedError('key-in-use', 'the key is the encryption key: use another key first');
     this.#keys = this.#keys.filter((each) => !each.equals(key));
   }
 

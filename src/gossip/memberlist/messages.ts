@@ -179,14 +179,14 @@ function accusation(kind: 'suspect' | 'dead', fields: Fields): AccusationMessage
 
 function name(fields: Fields, key: string): string {
   const text = fields.text(key, NAME_BYTES);
-  if (text === '' || text.length > MAX_NAME_LENGTH) throw new MsgpackError(`${key} is not a name`);
+  if (text === '' || text.length > MAX_NAME_LENGTH) throw new MsgpackError(`${key} is not a valid name`);
   return text;
 }
 
 function address(fields: Fields, key: string): PeerAddress {
   const ip = ipText(fields.bytes(key, 16));
   const port = fields.uint('Port', 0xffff);
-  if (ip === undefined || port === 0) throw new MsgpackError(`${key} is not an address`);
+  if (ip === undefined || port === 0) throw new MsgpackError(`${key} is not a valid address`);
   return { ip, port };
 }
 

@@ -82,7 +82,7 @@ export class StreamReader {
     const received = this.#buffer.subarray(0, this.#length);
     if (!this.#labelled) {
       const rest = withoutLabel(received, this.#sealing.label);
-      if (rest === 'foreign') throw new StreamError('the label is that of another ring');
+      if (rest === 'foreign') throw new StreamError('the label belongs to another ring');
       if (rest === 'incomplete') return undefined;
       this.#labelled = true;
       this.#start = received.length - rest.length;
@@ -121,7 +121,7 @@ export class StreamReader {
 
 function whole(content: Uint8Array, limits: StreamLimits): StreamMessage {
   const message = new BodyReader(limits).read(content);
-  if (message === undefined) throw new StreamError('the message is cut short');
+  if (message === undefined) throw new StreamError('the message is truncated');
   return message;
 }
 

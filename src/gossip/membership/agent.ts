@@ -147,7 +147,8 @@ class RingAgent implements Agent {
           case 'members':
             return this.#running().members().map(this.#show);
           case 'subscribe':
-            if (unsubscribe !== undefined) throw new CodedError('bad-request', 'subscribe: once per connection');
+            if (unsubscribe !== undefined)
+              throw new CodedError('bad-request', 'subscribe: allowed once per connection');
             emitHere({ kind: 'members', members: this.#membership?.members().map(this.#show) ?? [] });
             this.#listeners.add(emitHere);
             unsubscribe = () => this.#listeners.delete(emitHere);

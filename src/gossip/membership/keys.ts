@@ -35,7 +35,7 @@ async function perform(keys: KeyStore | undefined, action: KeyAction, key: Uint8
   if (keys === undefined) return refused('this ring is not encrypted: there is no keyring to change');
   try {
     if (action !== 'list') {
-      if (key === undefined) return refused('the question names no key');
+      if (key === undefined) return refused('the query contains no key');
       await keys[action](key);
       return { done: true, message: '', keys: [], primary: '' };
     }
@@ -76,12 +76,15 @@ export async function rotateKeys(
       ([, each]) => each?.keys.includes(text) !== true,
     );
     if (without.length > 0)
-      throw new CodedError('key-missing', `${names(without)} could not show that it has the key: install it first`);
+      throw new CodedError(
+        'key-missing',
+        `${names(without)} did not confirm that it has the key: install the key first`,
+      );
   }
   if (action === 'remove') {
     const using = [...(await queryAll(deps, 'list', undefined))].filter(([, each]) => each?.primary === text);
     if (using.length > 0)
-      throw new CodedError('key-in-use', `${names(using)} encrypts with the key at present: use another one first`);
+      throw new CodedError('key-in-use', `${names(using)} encrypts with this key: use another key first`);
   }
   return reportOf(deps, await queryAll(deps, action, key));
 }
@@ -116,7 +119,8 @@ async function queryAll(deps: KeyRotationDeps, action: KeyAction, key: Uint8Arra
   }
   if (action === 'remove') {
     const refused = [...answers].some(([, answer]) => answer?.done === false);
-    if (refused) answers.set(self, { done: false, message: 'kept, because a member refused', keys: [], primary: '' });
+    if (refused)
+      answers.set(self, { done: false, message: 'not removed, because a member refused', keys: [], primary: '' });
     else await own();
   }
   return answers;

@@ -192,7 +192,7 @@ async function issuerOfFlags(values: ApiValues, referredToBy: string): Promise<T
   if (url === '') return undefined;
   if (!/^https:\/\/[^?#]+$/.test(url)) values.refuse('oidc-issuer-url', `"${url}" is not an https:// address`);
   const clientId = values.text('oidc-client-id');
-  if (clientId === '') values.refuse('oidc-client-id', 'is missing beside --oidc-issuer-url');
+  if (clientId === '') values.refuse('oidc-client-id', 'is required with --oidc-issuer-url');
   const algorithms = values.list('oidc-signing-algs');
   const strange = algorithms.find((each) => !SIGNING_ALGORITHMS.includes(each));
   if (strange !== undefined)

@@ -65,7 +65,7 @@ async function authorizersOfFlags(
   const file = values.file('authorization-webhook-config-file');
   if (!modes.includes('Webhook')) return modes.map((type) => ({ type }) as Authorizer);
   if (file === undefined)
-    return values.refuse('authorization-webhook-config-file', 'is missing beside --authorization-mode=Webhook');
+    return values.refuse('authorization-webhook-config-file', 'is required with --authorization-mode=Webhook');
   const webhook = {
     endpoint: await readRemoteEndpoint(file, referredToBy, onOpenSecret),
     version: values.text('authorization-webhook-version') === 'v1beta1' ? 'v1beta1' : 'v1',
@@ -81,7 +81,7 @@ function authorizationModes(values: ApiValues): AuthorizationMode[] {
   const strange = modes.find((mode) => !known.includes(mode));
   if (strange !== undefined)
     values.refuse('authorization-mode', `"${strange}" is not accepted; give some of ${known.join(', ')}`);
-  if (new Set(modes).size < modes.length) values.refuse('authorization-mode', 'one is given twice; leave one out');
+  if (new Set(modes).size < modes.length) values.refuse('authorization-mode', 'a mode is given twice; remove one');
   if (modes.length === 0) values.refuse('authorization-mode', 'is empty; give RBAC');
   return modes as AuthorizationMode[];
 }

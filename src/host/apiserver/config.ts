@@ -115,7 +115,7 @@ export function tlsLimits(values: ApiValues, warnings: string[]): Pick<ApiServer
   if (unknown !== undefined)
     values.refuse(
       'tls-cipher-suites',
-      `"${unknown}" is not known; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
+      `"${unknown}" is not a cipher suite of Go; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
   for (const name of weak) warnings.push(`${values.label('tls-cipher-suites')}: ${name} is insecure and omitted`);
   const curves = curvesOf(values);
@@ -153,10 +153,7 @@ export function inFlight(values: ApiValues): Pick<ApiServerConfig, 'maxInFlight'
   const maxInFlight = { reading: values.number(reading), mutating: values.number(mutating) };
   const priorityAndFairness = values.boolean('enable-priority-and-fairness');
   if (priorityAndFairness && maxInFlight.reading + maxInFlight.mutating === 0)
-    values.refuse(
-      reading,
-      `is 0, and so is --${mutating}; with priority and fairness they must add up to something positive`,
-    );
+    values.refuse(reading, `is 0, and so is --${mutating}; with priority and fairness their sum must be positive`);
   return { maxInFlight, priorityAndFairness };
 }
 
@@ -194,8 +191,7 @@ async function kubeletAccess(
   if (kubeletTimeoutMs !== undefined && kubeletTimeoutMs <= 0) values.refuse('kubelet-timeout', 'must be more than 0');
   const timeout = kubeletTimeoutMs === undefined ? {} : { kubeletTimeoutMs };
   if (certificate === undefined || key === undefined) {
-    if (certificate !== undefined)
-      values.refuse('kubelet-client-key', 'is missing beside --kubelet-client-certificate');
+    if (certificate !== undefined) values.refuse('kubelet-client-key', 'is required with --kubelet-client-certificate');
     return timeout;
   }
   return {
@@ -217,8 +213,8 @@ async function proxyClient(
   const key = values.file('proxy-client-key-file');
   if (certificate === undefined && key === undefined) return {};
   if (certificate === undefined)
-    return values.refuse('proxy-client-cert-file', 'is missing beside --proxy-client-key-file');
-  if (key === undefined) return values.refuse('proxy-client-key-file', 'is missing beside --proxy-client-cert-file');
+    return values.refuse('proxy-client-cert-file', 'is required with --proxy-client-key-file');
+  if (key === undefined) return values.refuse('proxy-client-key-file', 'is required with --proxy-client-cert-file');
   return { proxyClient: { certificate: await text(certificate), key: await secret(key) } };
 }
 
@@ -235,7 +231,7 @@ async function serving(
   if ((cert === undefined) !== (key === undefined)) {
     values.refuse(
       cert === undefined ? 'tls-private-key-file' : 'tls-cert-file',
-      'is given without the other half; give both or neither',
+      'is required: a certificate and its key must be given together',
     );
   }
   if (cert !== undefined && key !== undefined) return { certificate: await text(cert), key: await secret(key) };

@@ -48,7 +48,7 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
     if (!/\^|\/\//.test(pattern) || !/[$:]/.test(pattern))
       values.refuse(
         'cors-allowed-origins',
-        `"${pattern}" does not fix where the host begins and ends; write it as //example\\.com(:|$)`,
+        `"${pattern}" does not anchor the start and the end of the host; write the pattern as //example\\.com(:|$)`,
       );
     try {
       compileRegexp(pattern);
@@ -77,11 +77,15 @@ function browsers(values: ApiValues): Pick<ApiServerConfig, 'browsers'> {
 export function curvesOf(values: ApiValues): string | undefined {
   const numbers = values.list('tls-curve-preferences');
   if (numbers.length === 0) return undefined;
-  if (new Set(numbers).size < numbers.length) values.refuse('tls-curve-preferences', 'names one twice');
+  if (new Set(numbers).size < numbers.length)
+    values.refuse('tls-curve-preferences', 'a group is given twice; remove one');
   const names = numbers.map(
     (number) =>
       CURVES.get(number) ??
-      values.refuse('tls-curve-preferences', `"${number}" is not known; give ${[...CURVES.keys()].join(', ')}`),
+      values.refuse(
+        'tls-curve-preferences',
+        `"${number}" is not a supported group; give ${[...CURVES.keys()].join(', ')}`,
+      ),
   );
   return names.join(':');
 }

@@ -59,7 +59,7 @@ async function identityOf(
   const textOf = (field: string): string | undefined => {
     const value = user[field];
     if (value === undefined || value === '') return undefined;
-    return typeof value === 'string' ? value : refuse(`${field} must be a text`);
+    return typeof value === 'string' ? value : refuse(`${field} must be a string`);
   };
   const pem = (field: string, from: 'plain' | 'secret'): Promise<string> | string | undefined => {
     const data = textOf(`${field}-data`);
@@ -70,7 +70,9 @@ async function identityOf(
   const certificate = await pem('client-certificate', 'plain');
   const key = await pem('client-key', 'secret');
   if ((certificate === undefined) !== (key === undefined))
-    refuse(`${certificate === undefined ? 'client-certificate' : 'client-key'} is missing beside its other half`);
+    refuse(
+      `${certificate === undefined ? 'client-certificate' : 'client-key'} is missing: a client certificate and its key must be given together`,
+    );
   const tokenFile = textOf('tokenFile');
   const token = textOf('token') ?? (tokenFile === undefined ? undefined : (await read.secret(tokenFile)).trim());
   const [name, password] = [textOf('username'), textOf('password')];

@@ -93,7 +93,7 @@ async function readAuthorityFiles(settings: Settings): Promise<Record<string, st
       const [missing, present] = certText === undefined ? [cert, key] : [key, cert];
       throw new CodedError(
         'bad-authority',
-        `${missing}: it is missing beside ${present}; restore it or repeat the phase`,
+        `${missing}: the file is missing, but ${present} exists; restore the file or repeat the phase`,
       );
     }
     if (certText === undefined || keyText === undefined) continue;
@@ -146,7 +146,7 @@ export async function adoptAuthorities(client: ApiClient, settings: Settings): P
   if (found === undefined)
     throw new CodedError(
       'bad-authority',
-      'the published authorities are not sealed for this master, which missed a whole rotation; run "hyperedge reset" and join again',
+      'the published authorities are not sealed for this master, which missed a complete rotation; run "hyperedge reset" and join again',
     );
   const { files } = unseal(Buffer.from(secret.data?.[found.id] ?? '', 'base64'), found);
   const generation = Number(files[GENERATION]);

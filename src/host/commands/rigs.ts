@@ -100,7 +100,10 @@ async function nodeOfRecording(client: ApiClient, name: string, file: string): P
   const found = items.find((each) => each.name === file);
   if (found === undefined && failures.length > 0) {
     const missing = failures.map(({ node, message }) => `${node} (${message})`).join(', ');
-    throw new CodedError('not-found', `rig "${name}": recording "${file}" not found; nodes without a list: ${missing}`);
+    throw new CodedError(
+      'not-found',
+      `rig "${name}": recording "${file}" not found; nodes that returned no list: ${missing}`,
+    );
   }
   return found?.node;
 }

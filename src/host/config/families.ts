@@ -42,7 +42,7 @@ export function familiesOf({ ipFamilies: wanted, ...ranges }: GivenFamilies, boo
     if (stray !== undefined) {
       throw new CodedError(
         'bad-config',
-        `${bootstrapFile}: network.${field}: ${stray} is of a family that the cluster does not have; add ${familyOf(stray)} to ipFamilies or remove it`,
+        `${bootstrapFile}: network.${field}: ${stray} has an address family that the cluster does not use; add ${familyOf(stray)} to ipFamilies or remove it`,
       );
     }
     return ipFamilies.map((family) => given.find((range) => familyOf(range) === family) ?? defaults[family]);
@@ -73,7 +73,7 @@ export function podNetworkOf(
   if (encrypt) {
     throw new CodedError(
       'bad-config',
-      `${bootstrapFile}: podNetwork.encrypt: this version cannot set WireGuard keys; remove the field, or encrypt between the hosts with the network's own means`,
+      `${bootstrapFile}: podNetwork.encrypt: this version cannot set WireGuard keys; remove the field, or encrypt the traffic between the hosts outside of hyperedge`,
     );
   }
   return {

@@ -104,7 +104,7 @@ function nodeOf({ metadata, status }: Node): NodeFacts {
     machineId: status?.nodeInfo?.machineID ?? '',
     addresses: (status?.addresses ?? []).map(({ address }) => address),
     ready: ready?.status === 'True',
-    reason: ready?.message ?? 'it has not reported yet',
+    reason: ready?.message ?? 'the kubelet has not reported yet',
     pressures: conditions
       .filter(({ type, status: state }) => PRESSURES.has(type) && state === 'True')
       .map(({ type, message }) => `${type}: ${message ?? ''}`),
@@ -251,7 +251,7 @@ const rejectedManifests = (context: DoctorContext, host: string) =>
 
 export async function snapshotFacts({ settings, installed }: DoctorContext): Promise<SnapshotFacts> {
   const { roles, storage, paths } = await settings();
-  if (!roles.has('etcd') || storage !== undefined) throw absent('this host has no member of the store');
+  if (!roles.has('etcd') || storage !== undefined) throw absent('this host runs no member of the store');
   if (!(await installed())) throw absent('nothing is installed here');
   const found = await listSnapshots(paths.snapshots, false);
   return {

@@ -70,7 +70,7 @@ export function createContext(options: DoctorOptions): DoctorContext {
   });
   const ring = once(async () => {
     const { paths, gossip } = await settings();
-    if (!gossip.enabled || !existsSync(paths.agentSocket)) throw absent('this host is in no gossip ring');
+    if (!gossip.enabled || !existsSync(paths.agentSocket)) throw absent('this host is not a member of a gossip ring');
     return (await callAgent<readonly AgentMember[]>(paths.agentSocket, 'members', {}, CONTROL_MS)).map(memberOf);
   });
   return { ...options, areas, reachable, settings, installed, status, ring, links: once(readLinks) };

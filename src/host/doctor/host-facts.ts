@@ -127,7 +127,7 @@ export async function processFacts({ status, installed, settings }: DoctorContex
 }
 
 export async function unitFacts({ root, machine, installed }: DoctorContext): Promise<Facts['unit']> {
-  if (root !== '/' || machine !== '/') throw absent(`the installation below ${root} has no unit`);
+  if (root !== '/' || machine !== '/') throw absent(`the installation below ${root} has no systemd unit`);
   if (!(await installed())) throw absent('nothing is installed here');
   if (!(await systemdRuns())) throw absent('systemd does not run');
   const names = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'NRestarts', 'WatchdogUSec'];

@@ -30,6 +30,9 @@ export async function waitForHandover({ root: given, timeoutMs, write }: WaitOpt
     if (text !== reported) write(`${text}\n`);
     reported = text;
     if (performance.now() - began > timeoutMs)
-      throw new CodedError('not-complete', `bootstrap: not complete after ${timeoutMs / 1000} s: ${text}; wait again`);
+      throw new CodedError(
+        'not-complete',
+        `bootstrap: not complete after ${timeoutMs / 1000} s: ${text}; run the command again to continue to wait`,
+      );
   }
 }

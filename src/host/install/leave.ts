@@ -51,7 +51,7 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   try {
     const others = await otherNodes(client, nodeName);
     if (others === 0) {
-      progress.note(`${nodeName} is the only node: the cluster ends`);
+      progress.note(`${nodeName} is the only node: the cluster ceases to exist`);
       return NOTHING;
     }
     const servers = await otherServers(client, settings);
@@ -68,7 +68,7 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
   } catch (error) {
     const refused = error instanceof CodedError && ['last-master', 'last-member'].includes(error.code);
     if (refused || !options.force) throw error;
-    progress.note(`${messageOf(error)}; going on: --force`);
+    progress.note(`${messageOf(error)}; continuing because of --force`);
     return NOTHING;
   } finally {
     await close();
@@ -138,7 +138,7 @@ async function drain(client: ApiClient, nodeName: NodeName, timeoutMs: number, p
   await counting(progress, 'eviction', 'pods', (onProgress) =>
     evictAll(pods, present, first, onProgress, timeoutMs, progress),
   );
-  progress.step(`node ${nodeName} is drained of ${first} pods`);
+  progress.step(`node ${nodeName} is drained: ${first} pods evicted`);
 }
 
 async function evictAll(

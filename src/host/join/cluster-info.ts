@@ -95,7 +95,7 @@ export async function receiveKeys(client: ApiClient, token: Token | undefined): 
     secret = await client.resource(resources.secrets).get(sealedName(token.id), SETTINGS_MAP.namespace);
   } catch (error) {
     if (!isApiError(error, 'NotFound') && !isApiError(error, 'Forbidden')) throw error;
-    throw bad(`the keys sealed for token ${token.id} do not exist any more`, error);
+    throw bad(`the keys sealed for token ${token.id} no longer exist`, error);
   }
   return unseal(Buffer.from(secret.data?.[SEALED_FIELD] ?? '', 'base64'), token);
 }

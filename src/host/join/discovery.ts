@@ -50,11 +50,11 @@ export async function discover(server: string, token: Token, caHash: string): Pr
   const { body, serverMs } = await fetchClusterInfo(server);
   const data = dataOf(body);
   const content = data['kubeconfig'];
-  if (content === undefined) throw notACluster(server, 'its kube-public/cluster-info holds no kubeconfig');
+  if (content === undefined) throw notACluster(server, 'kube-public/cluster-info contains no kubeconfig');
   await verifySignature(content, data[`jws-kubeconfig-${token.id}`], token);
   const caPem = caOf(content);
   const hashes = caPem === undefined ? [] : tryCertificates(caPem).map(caHashOf);
-  if (caPem === undefined || hashes.length === 0) throw notACluster(server, 'its kube-public/cluster-info holds no CA');
+  if (caPem === undefined || hashes.length === 0) throw notACluster(server, 'kube-public/cluster-info contains no CA');
   if (!hashes.includes(caHash)) {
     throw new CodedError(
       'bad-ca-hash',
@@ -96,7 +96,7 @@ async function verifySignature(content: string, signature: string | undefined, t
   } catch (error) {
     throw new CodedError(
       'bad-token',
-      `join.token: the secret of token ${token.id} is wrong, or the server is another cluster's; copy the token whole`,
+      `join.token: the secret of token ${token.id} is wrong, or the server belongs to another cluster; copy the complete token`,
       { cause: error },
     );
   }

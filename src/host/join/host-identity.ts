@@ -26,7 +26,7 @@ export async function checkIdentity(client: ApiClient, nodeName: NodeName, machi
   if (twin !== undefined && machineId !== '') {
     throw new CodedError(
       'machine-id-taken',
-      `/etc/machine-id: node ${twin.metadata?.name} has the same one, ${machineId}; on the copy run: rm /etc/machine-id && systemd-machine-id-setup && reboot`,
+      `/etc/machine-id: node ${twin.metadata?.name} has the same machine-id, ${machineId}; on the copy run: rm /etc/machine-id && systemd-machine-id-setup && reboot`,
     );
   }
 }

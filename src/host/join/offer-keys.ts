@@ -51,9 +51,13 @@ export async function offerKeys(root: string): Promise<OfferKeys> {
       sign: (offer) => sign(undefined, Buffer.from(offer), signing).toString('base64url'),
     };
   } catch (error) {
-    throw new CodedError('bad-config', `${file}: holds no keys; delete it, and the host offers itself as another one`, {
-      cause: error,
-    });
+    throw new CodedError(
+      'bad-config',
+      `${file}: contains no keys; delete the file, and the host creates new keys and offers itself as a new host`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

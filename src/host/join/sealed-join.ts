@@ -64,6 +64,8 @@ export function openJoin(sealed: string, privateKey: KeyObject): JoinDetails {
     ]).toString('utf8');
     return decodeJson(DETAILS, opened, 'join settings');
   } catch (error) {
-    throw new CodedError('bad-offer', 'offer: what the cluster sent is not sealed for this host', { cause: error });
+    throw new CodedError('bad-offer', 'offer: the join settings from the cluster are not sealed for this host', {
+      cause: error,
+    });
   }
 }

@@ -20,7 +20,7 @@ export async function haproxyConfig(options: ExternalBalancerOptions & { readonl
     (target, at) => `    server master-${at + 1} ${target}`,
   );
   const caFile = settings.roles.has('master') ? masterFiles(settings.root).caBundle : nodeFiles(settings.root).clientCa;
-  return `# HAProxy before the API servers of this cluster. Copy the CA beside it: ${caFile}
+  return `# HAProxy in front of the API servers of this cluster. Copy the CA to the host of HAProxy: ${caFile}
 global
     maxconn 20000
 
@@ -68,7 +68,7 @@ export async function keepalivedConfig(
     throw new CodedError('bad-config', `--interface ${link}: not a link`);
   const ca = masterFiles(settings.root).caBundle;
   return `# keepalived on each master, beside HAProxy or alone: the shared address follows a ready API server.
-# Do not set vip in bootstrap.yaml as well: one of the two may hold the address.
+# Do not set vip in bootstrap.yaml as well: only one of the two may hold the address.
 global_defs {
     script_user root
     enable_script_security

@@ -28,7 +28,7 @@ export function listeningPorts(log: Log, proc = '/proc'): ListeningPorts {
       try {
         last = await readPorts(proc);
       } catch (error) {
-        log.warn('listening sockets unreadable; the last ones stay reserved', { error: messageOf(error) });
+        log.warn('listening sockets not read; the last known ports stay reserved', { error: messageOf(error) });
       }
       return last;
     },

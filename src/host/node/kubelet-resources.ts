@@ -40,7 +40,7 @@ export function kubeletResources(file: string, given: KubeletArguments, seccompR
   const reservedCgroup = (owner: 'system-reserved' | 'kube-reserved'): Resources['reservedCgroups'] => {
     if (!enforced.includes(owner)) return [];
     const name = single(`${owner}-cgroup`);
-    if (name === undefined) throw bad('enforce-node-allocatable', `${owner} needs ${owner}-cgroup`);
+    if (name === undefined) throw bad('enforce-node-allocatable', `${owner} requires ${owner}-cgroup`);
     return [{ name, amounts: pairArgument(file, owner, given[owner]) }];
   };
   const gates = featureGatesOf(given['feature-gates']);

@@ -81,7 +81,8 @@ function applyGroup(
     onConfig: (text, byPools) => {
       try {
         const ignored = ignoredFields(text, `ConfigMap openshift-node/${group}`);
-        if (ignored.length > 0) log.warn('fields of the node group have no effect here', { group, fields: ignored });
+        if (ignored.length > 0)
+          log.warn('fields of the node group have no effect on this host', { group, fields: ignored });
         wanted = ownGroupText(text, byPools);
         loop.touch();
       } catch (error) {

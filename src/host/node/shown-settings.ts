@@ -30,7 +30,7 @@ async function hideSettings(root: string, log: Log): Promise<void> {
       const present = await readFile(path, 'utf8').catch(() => '');
       if (present.startsWith(SHOWN_CONFIG)) await rm(path);
     } catch (error) {
-      log.warn('settings of the host not removed', { file: path, error: messageOf(error) });
+      log.warn('published settings of the host not removed', { file: path, error: messageOf(error) });
     }
   }
 }
@@ -59,6 +59,6 @@ async function show(path: string, body: string, log: Log): Promise<void> {
     await writeFile(`${path}.new`, text, { mode: 0o644 });
     await rename(`${path}.new`, path);
   } catch (error) {
-    log.warn('settings of the host not shown', { file: path, error: messageOf(error) });
+    log.warn('settings of the host not published', { file: path, error: messageOf(error) });
   }
 }

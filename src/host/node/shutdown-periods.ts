@@ -29,7 +29,7 @@ export function shutdownPeriods(file: string, given: KubeletArguments): readonly
   const critical = seconds(CRITICAL, singleArgument(file, CRITICAL, given[CRITICAL]) ?? '0s');
   const pairs = Object.entries(pairArgument(file, BY_PRIORITY, given[BY_PRIORITY]));
   if (critical > total) throw bad(CRITICAL, `must be at most ${TOTAL}`);
-  if (pairs.length > 0 && total > 0) throw bad(BY_PRIORITY, `give either this or ${TOTAL}`);
+  if (pairs.length > 0 && total > 0) throw bad(BY_PRIORITY, `give either this flag or ${TOTAL}`);
   if (pairs.length === 0) return periodsOf(total, critical);
   return pairs.map(([priority, text]) => {
     if (!/^-?\d{1,10}$/.test(priority)) throw bad(BY_PRIORITY, `"${priority}" is not a priority`);

@@ -283,7 +283,10 @@ export async function removeRelease(root: string | undefined, version: string): 
   await onMaster(root, async ({ client }) => {
     const object = await clusterVersion(client);
     if (object?.spec?.desiredUpdate?.version === version && object.status?.history?.[0]?.state === 'Partial')
-      throw new CodedError('in-use', `release ${version}: the cluster is updated to it`);
+      throw new CodedError(
+        'in-use',
+        `release ${version}: the update of the cluster to this release is in progress; cancel the update first`,
+      );
     try {
       await client.resource(resources.configMaps).delete(`release-${version}`, RELEASE_NAMESPACE);
     } catch (error) {
@@ -305,7 +308,7 @@ async function onMaster<T>(root: string | undefined, act: (master: OnMaster) => 
   if (!existsSync(adminKubeconfig))
     throw new CodedError(
       'no-master',
-      `${adminKubeconfig} is missing: run this on a master, with --root where it has one`,
+      `${adminKubeconfig} is missing: run the command on a master, with its --root if it has one`,
     );
   const hold = setInterval(() => {}, 1 << 30);
   const context = { clock, random, log: silentLog };

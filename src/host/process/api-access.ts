@@ -56,7 +56,10 @@ export async function openClient(
   server?: string,
 ): Promise<OpenedClient> {
   if (!existsSync(kubeconfig))
-    throw new CodedError('unreadable', `${kubeconfig} does not exist; masters have it, below their --root`);
+    throw new CodedError(
+      'unreadable',
+      `${kubeconfig} does not exist; run the command on a master, with its --root if it has one`,
+    );
   const text = await readSecret(kubeconfig, 'kubeconfig');
   let access: ReturnType<typeof parseKubeconfig>;
   try {

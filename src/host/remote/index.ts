@@ -47,7 +47,7 @@ export function hostAdministration(settings: Settings): HostAdministration {
     clock,
   });
   const withStore = (): void => {
-    if (!ownsStore(settings)) throw new CodedError('absent', 'this host has no member of the store');
+    if (!ownsStore(settings)) throw new CodedError('absent', 'this host runs no member of the store');
   };
   let pending: Promise<object> | undefined;
   const gathered = async (): Promise<object> => {

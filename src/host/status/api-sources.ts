@@ -67,7 +67,7 @@ export function openApiSource(root: string): ApiSource {
   /** Returns a client that may read the whole cluster. Throws CodedError 'absent' on other hosts than masters. */
   const asMaster = async (): Promise<ApiClient> => {
     const { client, isMaster } = await access();
-    if (!isMaster) throw absent('only masters may read it');
+    if (!isMaster) throw absent('only masters may read this information');
     return client;
   };
   return {
@@ -141,7 +141,7 @@ function nodeOf({ metadata, spec, status }: Node, renewTime: string | undefined)
     roles: labels.flatMap((label) => (label.startsWith(ROLE_PREFIX) ? [label.slice(ROLE_PREFIX.length)] : [])).sort(),
     kubeletVersion: status?.nodeInfo?.kubeletVersion ?? '',
     ready: ready?.status === 'True',
-    reason: ready?.message ?? 'it has not reported yet',
+    reason: ready?.message ?? 'the kubelet has not reported yet',
     schedulable: spec?.unschedulable !== true,
     pressures: conditions
       .filter(({ type, status: state }) => PRESSURES.has(type) && state === 'True')

@@ -135,7 +135,7 @@ function processOf(status: HostStatus): StatusFacts['process'] {
 
 /** Members of the gossip ring. Throws CodedError 'absent' if this host is in no ring. */
 export async function ringNodes(socket: string): Promise<RingNode[]> {
-  if (!existsSync(socket)) throw absent('this host is in no gossip ring');
+  if (!existsSync(socket)) throw absent('this host is not a member of a gossip ring');
   const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
   return members.map(({ name, roles, version, state, forMs, store, fsyncMicros }) => ({
     name,
@@ -157,7 +157,7 @@ export async function storeMembers(root: string): Promise<StoreMembers> {
 
 async function snapshotState(root: string): Promise<Snapshots> {
   const paths = pathsBelow(root);
-  if (!existsSync(paths.etcdConfig)) throw absent('this host has no member of the store');
+  if (!existsSync(paths.etcdConfig)) throw absent('this host runs no member of the store');
   const { enabled, every, directory } = await readSchedule(paths.snapshotSchedule, paths.snapshots);
   const found = await listSnapshots(directory, false);
   return {

@@ -180,7 +180,7 @@ function refusalBy(
     if (membersOnly && usages !== undefined && !usages.includes(SERVER_AUTHENTICATION))
       return 'the certificate is for clients only, not for a member';
     if (allowedHostnames.length > 0 && !allowedHostnames.some((name) => isFor(certificate, name))) {
-      return `the certificate bears none of the host names ${allowedHostnames.join(', ')}`;
+      return `the certificate has none of the host names ${allowedHostnames.join(', ')}`;
     }
     const common = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
     return allowedCommonNames.length === 0 || allowedCommonNames.includes(common)

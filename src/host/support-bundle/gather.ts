@@ -28,7 +28,7 @@ export async function gather(directory: string, print: (line: string) => void): 
   try {
     const secrets = new SecretValues();
     await secretsOfCluster(client, secrets, AbortSignal.timeout(SECRETS_MS)).catch((error: unknown) =>
-      print(`warning: secrets of the cluster: ${messageOf(error)}; only their forms are searched`),
+      print(`warning: secrets of the cluster: ${messageOf(error)}; only known patterns of secrets are removed`),
     );
     await mkdir(directory, { recursive: true });
     const files = createSpool(directory, createKnownValues(secrets.values), MAX_ENTRIES).section(MAX_BYTES);

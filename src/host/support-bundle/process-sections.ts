@@ -27,7 +27,7 @@ export function processSections({ root, reachable }: SectionContext): Section[] 
       collect: async (sink, signal) => {
         await reachable();
         const names = (await readdir(diagnostics).catch(() => [])).filter((name) => name.endsWith(DUMP_SUFFIX));
-        if (names.length === 0) sink.missing(diagnostics, 'no process of this host has a socket there');
+        if (names.length === 0) sink.missing(diagnostics, 'no process of this host has a diagnostics socket');
         await Promise.all(names.map((name) => dump(sink, join(diagnostics, name), signal)));
         for (const pid of await ownProcesses(root)) await kernelState(sink, pid, signal);
       },

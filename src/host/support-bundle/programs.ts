@@ -14,7 +14,7 @@ export interface Program {
   readonly codes?: readonly number[];
 }
 
-const LATE = 'no end within the time limit';
+const LATE = 'the program did not exit within the time limit';
 const MAX_STDERR = 2000;
 const PROGRAM_MS = 20_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

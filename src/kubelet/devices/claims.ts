@@ -162,7 +162,7 @@ export class ClaimManager {
   async #prepared(pod: Pod, name: string): Promise<ClaimState> {
     const namespace = pod.metadata?.namespace ?? '';
     const podUid = toUid(pod.metadata?.uid);
-    if (this.#client === undefined) throw new Error(`resourceclaim "${name}": the API server is not known yet`);
+    if (this.#client === undefined) throw new Error(`resourceclaim "${name}": the API server is not available yet`);
     const claim: ResourceClaim = await this.#client.resource(resources.resourceClaims).get(name, namespace);
     const reference = { namespace, name, uid: toUid(claim.metadata?.uid) };
     const { allocation, reservedFor = [] } = claim.status ?? {};

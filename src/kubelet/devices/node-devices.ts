@@ -251,7 +251,7 @@ export class NodeDevices {
   }
 
   #fail({ name, node, link }: Fixture, uids: readonly Uid[]): void {
-    const message = `fixture ${name} was unplugged: ${node?.hostPath ?? link ?? 'its device'} is gone`;
+    const message = `fixture ${name} was unplugged: ${node?.hostPath ?? link ?? 'its device'} no longer exists`;
     for (const uid of uids) this.#options.failPod(uid, 'FixtureUnplugged', message);
   }
 }

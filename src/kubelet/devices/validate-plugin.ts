@@ -47,7 +47,8 @@ export function checkPlugin(resource: string, socket: string, versions: readonly
   }
   if (!isExtendedResource(resource))
     throw new Error(`the ResourceName ${JSON.stringify(resource.slice(0, 128))} is invalid; use vendor.example/name`);
-  if (!socket.startsWith('/')) throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is no absolute path`);
+  if (!socket.startsWith('/'))
+    throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is not an absolute path`);
 }
 
 /** Checks the devices that a plug-in lists. Throws an Error that names the first fault. */
@@ -81,7 +82,7 @@ export function checkAnswer(answers: readonly AllocateAnswer[]): AllocateAnswer 
         throw new Error(`path ${JSON.stringify(path.slice(0, 128))} is not absolute`);
   for (const { permissions } of devices)
     if (!/^[rwm]{1,3}$/.test(permissions))
-      throw new Error(`device permissions ${JSON.stringify(permissions.slice(0, 16))} are not of r, w and m`);
+      throw new Error(`device permissions ${JSON.stringify(permissions.slice(0, 16))} must consist of r, w and m`);
   for (const name of cdiDevices)
     if (!isCdiName(name)) throw new Error(`CDI device ${JSON.stringify(name.slice(0, 128))} is not a qualified name`);
   return answer;

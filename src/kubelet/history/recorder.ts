@@ -178,7 +178,7 @@ export class UsageRecorder {
     const isKept = this.history.record(identity, { values: list, incarnation }, timeMs);
     if (isKept || this.isShort) return;
     this.isShort = true;
-    this.options.log.warn('memory of the usage history is used up', {
+    this.options.log.warn('memory limit of the usage history reached', {
       series: this.history.size,
       bytes: this.history.bytes,
     });

@@ -162,7 +162,7 @@ function checkInfo({ name, endpoint, versions }: PluginInfo): void {
     throw new Error(`plug-in name ${quoted(name)} is empty, longer than ${MAX_NAME} characters or not printable ASCII`);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a path may not have
   if (endpoint !== '' && (!/^\/[^\0-\x1f\x7f]+$/.test(endpoint) || endpoint.length > MAX_PATH))
-    throw new Error(`endpoint ${quoted(endpoint)} is no absolute path of printable characters`);
+    throw new Error(`endpoint ${quoted(endpoint)} is not an absolute path of printable characters`);
   if (versions.length > MAX_VERSIONS || versions.some((version) => version.length > MAX_NAME))
     throw new Error(`more than ${MAX_VERSIONS} supported versions, or one of more than ${MAX_NAME} characters`);
 }

@@ -17,7 +17,7 @@ export class RuntimeClasses {
   async handlerOf(pod: Pod): Promise<string | undefined> {
     const name = pod.spec?.runtimeClassName ?? '';
     if (name === '') return undefined;
-    if (this.#client === undefined) return this.#remembered(name, 'there is no API server yet');
+    if (this.#client === undefined) return this.#remembered(name, 'the API server is not available yet');
     try {
       const { handler } = await this.#client.resource(resources.runtimeClasses).get(name);
       this.#known.set(name, handler);

@@ -32,7 +32,7 @@ export class RuntimeView {
   private timer: Timer | undefined;
   private stopped = false;
   /** Last error of the runtime. Undefined while the runtime responds. */
-  failure: string | undefined = 'container runtime has not been asked yet';
+  failure: string | undefined = 'container runtime has not reported its status yet';
 
   constructor(options: {
     readonly runtime: Runtime;

@@ -205,7 +205,7 @@ export class PodCgroups {
   }
 
   private treeOptions(): TreeOptions {
-    if (this.options === undefined) throw new Error('the cgroup levels have not been made yet');
+    if (this.options === undefined) throw new Error('the cgroups of the QoS classes have not been created yet');
     return this.options;
   }
 }

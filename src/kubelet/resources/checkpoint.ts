@@ -62,7 +62,7 @@ function read<T>(text: string, parse: (value: unknown) => T): Checkpoint<T> {
   if (!isObject(state) || typeof state['policyName'] !== 'string') throw new Error('policyName is missing');
   const entries: Entries<T> = new Map();
   for (const [uid, containers] of Object.entries(isObject(state['entries']) ? state['entries'] : {})) {
-    if (!isObject(containers)) throw new Error(`entries.${uid} is no object`);
+    if (!isObject(containers)) throw new Error(`entries.${uid} is not an object`);
     entries.set(toUid(uid), new Map(Object.entries(containers).map(([name, value]) => [name, parse(value)])));
   }
   return { policyName: state['policyName'], entries };

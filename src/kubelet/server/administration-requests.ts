@@ -130,7 +130,8 @@ export class AdministrationRequests {
   ): Promise<void> {
     const name = query.get('name') ?? '';
     if (name.length > MAX_NAME) throw new HttpError(400, `name: at most ${MAX_NAME} characters`);
-    if (kind === 'bundle' && name !== '') throw new HttpError(400, 'name: a bundle has its own; omit the parameter');
+    if (kind === 'bundle' && name !== '')
+      throw new HttpError(400, 'name: not allowed for a bundle, which contains its name; omit the parameter');
     const force = query.get('force') ?? 'false';
     if (force !== 'false' && (force !== 'true' || kind !== 'bundle'))
       throw new HttpError(400, 'force: only bundles have this parameter; its value is true or false');

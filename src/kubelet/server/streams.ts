@@ -67,7 +67,7 @@ export class StreamRequests {
       );
       return;
     }
-    throw new HttpError(400, 'this path is not streamed');
+    throw new HttpError(400, 'the path does not support streaming');
   }
 
   async #connect(sandboxId: string, port: number): Promise<ByteStream> {

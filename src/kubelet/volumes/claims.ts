@@ -72,7 +72,8 @@ export class ClaimVolumes {
   }
 
   async #get<T extends KubeObject>(type: ResourceType<T>, name: string, namespace: string | undefined) {
-    if (this.#client === undefined) throw new Error(`${type.kind} ${name} cannot be read: there is no API server yet`);
+    if (this.#client === undefined)
+      throw new Error(`${type.kind} ${name} cannot be read: the API server is not available yet`);
     try {
       return await this.#client.resource(type).get(name, namespace);
     } catch (error) {

@@ -146,7 +146,8 @@ export class ConfigObjects implements ConfigReader {
 
   private async read<T extends KubeObject>(type: ResourceType<T>, pod: Pod, name: string): Promise<T | undefined> {
     const { client } = this;
-    if (client === undefined) throw new Error(`${type.kind} ${name} cannot be read: there is no API server yet`);
+    if (client === undefined)
+      throw new Error(`${type.kind} ${name} cannot be read: the API server is not available yet`);
     const namespace = pod.metadata?.namespace ?? 'default';
     const key = `${type.plural}/${namespace}/${name}`;
     this.remembered ??= this.remember();

@@ -74,7 +74,8 @@ export class TokenSource {
     const known = this.cache.get(key);
     const [nowMs, monotonicMs] = [this.clock.nowMs(), this.clock.monotonicMs()];
     if (known !== undefined && renewalInMs(known, nowMs, monotonicMs) > 0) return known;
-    if (this.client === undefined) throw new Error('no API server yet to issue a service-account token');
+    if (this.client === undefined)
+      throw new Error('the API server is not available yet to issue a service account token');
     try {
       const answer = await this.client
         .resource<ServiceAccount>(resources.serviceAccounts)

@@ -210,7 +210,7 @@ export class Forwarder {
       plain = this.#deps.codec.withoutOpt(message);
       shape = parseResponse(plain);
     }
-    if (shape === undefined) throw new Error('the response does not parse');
+    if (shape === undefined) throw new Error('the response cannot be parsed');
     return { message: plain, shape, storedMs, expiresMs: storedMs + shape.ttl * 1_000 };
   }
 }

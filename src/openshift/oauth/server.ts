@@ -355,7 +355,7 @@ class OAuthServer implements LoginServer {
 
 const implicitPage = linkPage(
   'API token',
-  'The token of an implicit grant is in the fragment of the address of this page, for programs that asked for it.',
+  'The token of an implicit grant is in the fragment of the address of this page, for programs that requested it.',
   '/oauth/token/request',
   'Request a token to copy',
 );

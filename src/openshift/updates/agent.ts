@@ -272,7 +272,7 @@ export class UpdateAgent {
       await this.#requireReadableStore(version, manifest);
       const file = this.#fileOf(version, manifest);
       if (!(await executables.has(version, file?.sha256))) {
-        if (file === undefined) throw new CodedError('no-release', `no executable of ${version} is kept here`);
+        if (file === undefined) throw new CodedError('no-release', `no executable of ${version} exists on this host`);
         await executables.place(version, await this.#deps.files.fetch(file));
       }
       if (wanted.drain === true && node !== undefined) await drainOwnNode(this.#host, node);
@@ -316,10 +316,10 @@ export class UpdateAgent {
     const release = found.find((each) => 'manifest' in each && each.digest === manifest);
     if (release === undefined || !('manifest' in release)) {
       const problem = found.map((each) => ('problem' in each ? each.problem : '')).find((each) => each !== '');
-      throw new CodedError('no-release', problem ?? `release ${version} is not announced with a trusted signature`);
+      throw new CodedError('no-release', problem ?? `release ${version} has no trusted signature`);
     }
     if (release.manifest.version !== version)
-      throw new CodedError('refused', `the manifest is of ${release.manifest.version}, not of ${version}`);
+      throw new CodedError('refused', `the manifest is for version ${release.manifest.version}, not ${version}`);
     return release.manifest;
   }
 

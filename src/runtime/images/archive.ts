@@ -57,7 +57,7 @@ export async function readArchive(
     };
     if (members.has('manifest.json')) return await readDocker(path, read, source);
     if (members.has('index.json')) return await readOci(path, read, source, host);
-    throw bad(path, 'it has neither manifest.json (docker-archive) nor index.json (oci-archive)');
+    throw bad(path, 'neither manifest.json (docker-archive) nor index.json (oci-archive) found');
   } finally {
     await file.close();
   }
@@ -73,7 +73,7 @@ async function readDocker(path: string, read: ReadMember, source: LayerMember): 
   for (const item of list) {
     const entry = objectOf(item);
     const configName = entry['Config'];
-    if (typeof configName !== 'string') throw bad(path, 'manifest.json names no configuration');
+    if (typeof configName !== 'string') throw bad(path, 'manifest.json specifies no configuration');
     const configBytes = await read(cleanName(configName));
     images.push(
       assemble(path, configBytes, strings(entry['Layers']).map(cleanName), strings(entry['RepoTags']), source),
@@ -96,9 +96,9 @@ async function readOci(
     let manifest = parseManifest(await read(blob(descriptor.digest)), `${path}: ${descriptor.digest}`);
     if (manifest.kind === 'index') {
       const chosen = choosePlatform(manifest.manifests, host);
-      if (chosen === undefined) throw bad(path, `it holds nothing for linux/${host.architecture}`);
+      if (chosen === undefined) throw bad(path, `no image found for linux/${host.architecture}`);
       manifest = parseManifest(await read(blob(chosen.digest)), `${path}: ${chosen.digest}`);
-      if (manifest.kind === 'index') throw bad(path, 'it nests indexes');
+      if (manifest.kind === 'index') throw bad(path, 'nested indexes are not supported');
     }
     const names = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'].flatMap(
       (key) => descriptor.annotations.get(key) ?? [],
@@ -139,10 +139,10 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
   while (offset + BLOCK <= total) {
     await file.read(header, 0, BLOCK, offset);
     if (header.every((byte) => byte === 0)) break;
-    if (!checksumMatches(header)) throw bad(path, `it is damaged at byte ${offset}, or no tar archive`);
+    if (!checksumMatches(header)) throw bad(path, `damaged at byte ${offset}, or not a tar archive`);
     const size = numberField(header, 124, 12);
     const body = offset + BLOCK;
-    if (size < 0 || body + size > total) throw bad(path, 'it is cut short');
+    if (size < 0 || body + size > total) throw bad(path, 'the archive is truncated');
     const type = String.fromCharCode(header[156] ?? 0);
     offset = body + Math.ceil(size / BLOCK) * BLOCK;
     if (type === 'x' || type === 'L' || type === 'K') {
@@ -167,7 +167,7 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
       links.set(name, linkTarget(name, type, longLink ?? textField(header, 157, 100)));
     longName = undefined;
     longLink = undefined;
-    if (members.size + links.size > MAX_MEMBERS) throw bad(path, `it has more than ${MAX_MEMBERS} members`);
+    if (members.size + links.size > MAX_MEMBERS) throw bad(path, `more than ${MAX_MEMBERS} members`);
   }
   for (const [name, target] of links) {
     const member = members.get(target);

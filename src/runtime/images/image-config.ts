@@ -33,7 +33,7 @@ export function parseImageConfig(bytes: Uint8Array, what: string): ParsedConfig 
   const document = parseObject(bytes, what);
   const config = objectOf(document['config']);
   const diffIds = strings(objectOf(document['rootfs'])['diff_ids']);
-  if (diffIds.length > MAX_LAYERS) throw refused(what, `it has more than ${MAX_LAYERS} layers`);
+  if (diffIds.length > MAX_LAYERS) throw refused(what, `more than ${MAX_LAYERS} layers`);
   if (!diffIds.every(isDigest)) throw refused(what, 'a diff id is not a sha256 digest');
   return {
     diffIds,
@@ -55,8 +55,8 @@ export function parseManifest(bytes: Uint8Array, what: string): ParsedManifest {
     return { kind: 'index', manifests: document['manifests'].map((item) => parseDescriptor(item, what)) };
   }
   if (!Array.isArray(document['layers']))
-    throw refused(what, 'it is neither an image manifest nor an index (schema 1 is not supported)');
-  if (document['layers'].length > MAX_LAYERS) throw refused(what, `it has more than ${MAX_LAYERS} layers`);
+    throw refused(what, 'neither an image manifest nor an index (schema 1 is not supported)');
+  if (document['layers'].length > MAX_LAYERS) throw refused(what, `more than ${MAX_LAYERS} layers`);
   return {
     kind: 'image',
     config: parseDescriptor(document['config'], what),
@@ -65,15 +65,14 @@ export function parseManifest(bytes: Uint8Array, what: string): ParsedManifest {
 }
 
 export function parseObject(bytes: Uint8Array, what: string): Record<string, unknown> {
-  if (bytes.length > MAX_DOCUMENT_BYTES) throw refused(what, 'it is larger than 4 MiB');
+  if (bytes.length > MAX_DOCUMENT_BYTES) throw refused(what, 'larger than 4 MiB');
   let value: unknown;
   try {
     value = JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch {
-    throw refused(what, 'it is not JSON');
+    throw refused(what, 'not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refused(what, 'it is not a JSON object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(what, 'not a JSON object');
   return objectOf(value);
 }
 
@@ -82,7 +81,7 @@ function parseDescriptor(value: unknown, what: string): Descriptor {
   const digest = textOf(raw['digest']);
   const size = raw['size'];
   if (!isDigest(digest)) throw refused(what, `the digest ${JSON.stringify(digest.slice(0, 100))} is not sha256`);
-  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) throw refused(what, 'a size is wrong');
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) throw refused(what, 'a size is not valid');
   const platform = raw['platform'] === undefined ? undefined : objectOf(raw['platform']);
   return {
     digest,

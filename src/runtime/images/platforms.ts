@@ -108,7 +108,7 @@ export function checkPlatform(image: ImagePlatform, host: Platform, what: string
   const here = `linux/${host.architecture}`;
   throw new RuntimeError(
     'image-pull',
-    `${what}: it is for ${name}, which does not run on ${here}; take the image for ${here}, or give --platform ${name}`,
+    `${what}: the image is for ${name}, which does not run on ${here}; use the image for ${here}, or give --platform ${name}`,
   );
 }
 

@@ -29,7 +29,7 @@ export const isDigest = (text: string): boolean => DIGEST.test(text);
 export function parseReference(image: string): ImageReference {
   const invalid = (why: string): RuntimeError =>
     new RuntimeError('image-invalid-name', `invalid image name ${JSON.stringify(image.slice(0, 300))}: ${why}`);
-  if (image.length === 0 || image.length > 2 * MAX_NAME_LENGTH + 200) throw invalid('it is empty or too long');
+  if (image.length === 0 || image.length > 2 * MAX_NAME_LENGTH + 200) throw invalid('the name is empty or too long');
   let rest = image;
   let digest: string | undefined;
   const at = rest.indexOf('@');
@@ -53,7 +53,7 @@ export function parseReference(image: string): ImageReference {
   if (domain === 'index.docker.io') domain = 'docker.io';
   if (domain === 'docker.io' && !path.includes('/')) path = `library/${path}`;
   if (!DOMAIN.test(domain)) throw invalid('the registry must be a host name with an optional port');
-  if (domain.length + path.length > MAX_NAME_LENGTH) throw invalid('it is too long');
+  if (domain.length + path.length > MAX_NAME_LENGTH) throw invalid('the name is too long');
   if (!path.split('/').every((component) => COMPONENT.test(component)))
     throw invalid('the repository must be lower case letters, digits and separators');
   if (digest === undefined) tag ??= 'latest';

@@ -236,7 +236,7 @@ class EmbeddedImageStore implements ImageStore {
     // A concurrent removal may have collected the layers before the hold was written.
     if ((await this.#find(imageId)) === undefined) {
       await removeFile(holdFile(layout, holder));
-      throw new RuntimeError('image-not-found', `image ${imageId} has just been removed`);
+      throw new RuntimeError('image-not-found', `image ${imageId} was removed by another request`);
     }
     return { id: stored.id, config: stored.config, layerRoot: layout.layers, layers: stored.layers };
   }
@@ -262,13 +262,16 @@ class EmbeddedImageStore implements ImageStore {
       for (const { parsed, names: given } of images)
         checkPlatform(parsed.platform, platform, `${path}: image ${given[0] ?? name ?? 'without a name'}`);
       if (name !== undefined && images.length !== 1)
-        throw new RuntimeError('image-pull', `${path} holds ${images.length} images; a name fits only one`);
+        throw new RuntimeError(
+          'image-pull',
+          `${path} holds ${images.length} images; a name can be given for one image only`,
+        );
       const imported: ImportedImage[] = [];
       const total = images.flatMap(({ layers }) => layers).reduce((sum, { length }) => sum + length, 0);
       const onBytes = adding(total, (done, of) => onProgress?.('unpacking', done, of));
       for (const image of images) {
         const given = name === undefined ? image.names : [name];
-        if (given.length === 0) throw new RuntimeError('image-invalid-name', `${path} names no image; give it a name`);
+        if (given.length === 0) throw new RuntimeError('image-invalid-name', `${path} has no image name; give a name`);
         const refNames = given.map((each) => ownReference(each).name);
         const layers = image.layers.map((layer) => ({ ...layer, onBytes }));
         const id = await this.#install(image.configBytes, image.parsed.config, layers, refNames);

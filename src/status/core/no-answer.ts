@@ -22,7 +22,7 @@ export function noAnswerText(noAnswer: NoAnswer, socket: string): string | undef
     case 'not-running':
       return undefined;
     case 'silent':
-      return `the host process (pid ${noAnswer.pid}) runs but does not answer at ${socket}: it still starts, or it hangs`;
+      return `the host process (pid ${noAnswer.pid}) runs but does not answer at ${socket}: the process is still starting, or it hangs`;
     case 'no-unit':
       return noAnswer.load === 'not-found'
         ? 'the unit hyperedge.service is not installed'

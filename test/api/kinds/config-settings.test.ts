@@ -72,7 +72,7 @@ test('errors name the field, the supported values and the configuration file of 
   const of = (kind: string, spec: object, old?: object) =>
     validateSettings(kind, spec, old).map(({ field, message }) => `${field}: ${message}`);
   assert.deepEqual(of('FeatureGate', { featureSet: 'TechPreviewNoUpgrade' }), [
-    'spec.featureSet: Forbidden: is not honoured by this cluster',
+    'spec.featureSet: Forbidden: is not supported by this cluster',
   ]);
   assert.match(
     of('APIServer', { audit: { profile: 'AllRequestBodies' } })[0] ?? '',

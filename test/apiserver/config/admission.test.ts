@@ -165,8 +165,11 @@ describe('admission flags', () => {
     for (const [entry, complaint] of [
       ['{user: {token: t}}', /hooks\.kubeconfig: users\[0\]\.name is missing/],
       ['{name: a, user: {exec: {command: x}}}', /users\[0\]\.user\.exec is not supported/],
-      ['{name: a, user: {client-key: key.pem}}', /user\.client-certificate is missing beside its other half/],
-      ['{name: a, user: {token: [1]}}', /user\.token must be a text/],
+      [
+        '{name: a, user: {client-key: key.pem}}',
+        /user\.client-certificate is missing: a client certificate and its key must be given together/,
+      ],
+      ['{name: a, user: {token: [1]}}', /user\.token must be a string/],
     ] as const) {
       await users(entry);
       await assert.rejects(configured(plugin('ValidatingAdmissionWebhook', file)), complaint);

@@ -43,7 +43,7 @@ it('reads the egress configuration with the networks and addresses of proxies', 
 it('rejects egress configurations that upstream rejects, and unsupported settings', () => {
   const refused: ReadonlyArray<readonly [object[], RegExp]> = [
     [[connect({}, 'moon')], /egressSelections\[0\]\.name: "moon" is not one of controlplane, cluster, etcd/],
-    [[connect({ uds: { udsName: 'x' } }), connect({ uds: { udsName: 'y' } })], /\[1\]\.name: "cluster" is there twice/],
+    [[connect({ uds: { udsName: 'x' } }), connect({ uds: { udsName: 'y' } })], /\[1\]\.name: "cluster" is given twice/],
     [
       [{ name: 'cluster', connection: { proxyProtocol: 'Direct', transport: {} } }],
       /connection\.transport: config must be absent/,
@@ -62,7 +62,7 @@ it('rejects egress configurations that upstream rejects, and unsupported setting
       [{ name: 'cluster', connection: { proxyProtocol: 'GRPC', transport: { uds: { udsName: 'x' } } } }],
       /gRPC are not supported; have the proxy speak HTTPConnect/,
     ],
-    [[connect({ uds: { udsName: 'x' } }, 'etcd')], /the store is connected to directly; write Direct/],
+    [[connect({ uds: { udsName: 'x' } }, 'etcd')], /connections to the store cannot use a proxy; use Direct/],
   ];
   for (const [selections, message] of refused) assert.throws(() => parse(...selections), message);
 });

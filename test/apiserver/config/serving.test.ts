@@ -60,8 +60,8 @@ describe('serving flags', () => {
       ['--strict-transport-security-directives=max-age=x', /"max-age=x" is not one of/],
     ] as const)
       assert.throws(() => limits(argument), complaint);
-    assert.throws(() => curvesOf(valuesOf(['--tls-curve-preferences=1'])), /"1" is not known/);
-    assert.throws(() => curvesOf(valuesOf(['--tls-curve-preferences=29,29'])), /names one twice/);
+    assert.throws(() => curvesOf(valuesOf(['--tls-curve-preferences=1'])), /"1" is not a supported group/);
+    assert.throws(() => curvesOf(valuesOf(['--tls-curve-preferences=29,29'])), /a group is given twice/);
   });
 });
 

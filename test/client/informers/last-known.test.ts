@@ -96,7 +96,7 @@ test('ignores a damaged, foreign or older set of last-known objects with one log
   assert.equal(await state.read('pods'), undefined);
   disk.set('pods', Buffer.from('{"form":1,"objects":2}\n{"metadata":{}}\n'));
   assert.equal(await state.read('pods'), undefined);
-  failure = new CodedError('sealed-file', '/x/pods: damaged, or of another host');
+  failure = new CodedError('sealed-file', '/x/pods: the file is damaged or was sealed on another host');
   assert.equal(await state.read('pods'), undefined);
   assert.equal(lines.length, 3);
   for (const line of lines) assert.match(line, /last known state ignored.*set="?pods/);

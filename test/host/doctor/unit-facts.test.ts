@@ -61,7 +61,7 @@ const STATES: readonly State[] = [
     what: 'in its first start',
     shown: shown('1min', 'success', 0, 'loaded', 'activating', 'enabled'),
     result: 'warning',
-    evidence: /^hyperedge\.service still starts$/,
+    evidence: /^hyperedge\.service is still starting$/,
     fix: /^journalctl -u hyperedge -n 50 --no-pager$/,
     reason: /^the host process does not run here$/,
     next: START,

@@ -153,7 +153,7 @@ describe('offline bundle', () => {
     const missing = await tar(
       offlineText({ version: '1.2.3', files: [{ name: 'x', role: 'image', size: 1, sha256: DIGEST }] }),
     );
-    assert.equal(await stored(missing), 'it ends before x');
+    assert.equal(await stored(missing), 'the file ends before x');
   });
 
   test('offline bundle is rejected when the name or size of a member differs from the manifest', async () => {
@@ -181,7 +181,7 @@ describe('offline bundle', () => {
     assert.match(String(problem({ sha256: 'x' })), /^files\[0\]\.sha256: /);
     assert.equal(
       parseOfflineManifest(offlineText({ version: '1.2.3', files: [base, base] })),
-      'files[1].name: a is there twice',
+      'files[1].name: a is given twice',
     );
     assert.match(
       String(parseOfflineManifest(offlineText({ version: '1.2.3', files: [base], join: { ...JOIN, token: '' } }))),
@@ -209,6 +209,9 @@ describe('offline bundle', () => {
       isSame: true,
     });
     assert.equal((await compareBundle(at('good'), at('app.tar'), trust)).isSame, false);
-    await assert.rejects(compareBundle(at('app.tar'), at(own), trust), /app\.tar: it is truncated; copy it again$/);
+    await assert.rejects(
+      compareBundle(at('app.tar'), at(own), trust),
+      /app\.tar: the file is truncated; copy it again$/,
+    );
   });
 });

@@ -65,7 +65,10 @@ test('names the invalid field of a kubeconfig', async () => {
     [user({ token: 5 }), /users\[u\]\.token must be a string/],
     [user({ token: 'a\nHost: x' }), /token: contains spaces, line breaks/],
     [user({ tokenFile: 'absent' }), /unable to read .*absent/],
-    [user({ 'client-certificate': 'config' }), /users\[u\]\.client-key is missing beside its counterpart/],
+    [
+      user({ 'client-certificate': 'config' }),
+      /users\[u\]\.client-key is missing: the client certificate and its key must be given together/,
+    ],
     [user({ token: 't', 'as-groups': ['g'] }), /users\[u\]\.as is missing beside as-groups/],
     [user({ token: 't', as: 'x', 'as-groups': 'g' }), /users\[u\]\.as-groups must be a list of strings/],
   ];

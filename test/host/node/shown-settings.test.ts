@@ -48,7 +48,7 @@ test('writes kubelet.conf for display only, and does not replace the file of a p
     await rm(path);
     await mkdir(path);
     await showSettings(root, config, log);
-    assert.match(lines.join(), /settings of the host not shown/);
+    assert.match(lines.join(), /settings of the host not published/);
   } finally {
     await rm(root, { recursive: true });
   }

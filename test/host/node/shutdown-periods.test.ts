@@ -23,7 +23,7 @@ test('rejects contradictory periods with the argument', () => {
   const refused = (given: Record<string, string[]>, message: RegExp): void =>
     assert.throws(() => shutdownPeriods('f', given), { code: 'bad-config', message });
   refused({ [TOTAL]: ['10s'], [CRITICAL]: ['20s'] }, /critical-pods: must be at most shutdown-grace-period/);
-  refused({ [TOTAL]: ['10s'], [BY_PRIORITY]: ['0=1s'] }, /by-pod-priority: give either this or/);
+  refused({ [TOTAL]: ['10s'], [BY_PRIORITY]: ['0=1s'] }, /by-pod-priority: give either this flag or/);
   refused({ [TOTAL]: ['soon'] }, /"soon" is not a duration/);
   refused({ [TOTAL]: ['500ms'] }, /whole number of seconds/);
   refused({ [BY_PRIORITY]: ['high=1s'] }, /"high" is not a priority/);

@@ -66,11 +66,11 @@ test('imports a private copy of the uploaded body and removes the copy', async (
 
 test('the error of a failed import omits the path of the temporary file', async () => {
   importFile = async (file) => {
-    throw new Error(`${file}: it holds nothing for linux/amd64`);
+    throw new Error(`${file}: no image found for linux/amd64`);
   };
   await assert.rejects(
     newUploads().import(imageOf(Readable.from([Buffer.from('x')])), signal, () => undefined),
-    failsWith('rejected', /^archive: it holds nothing for linux\/amd64$/),
+    failsWith('rejected', /^archive: no image found for linux\/amd64$/),
   );
   await isEmpty();
 });

@@ -167,7 +167,7 @@ test('reports programs that are missing, fail or exceed the time limit', async (
   assert.equal(report?.problems.length, 3, JSON.stringify(report?.problems));
   assert.match(report?.problems[0] ?? '', /the program no-such-program-here is not installed/);
   assert.match(report?.problems[1] ?? '', /exit code 4: reason/);
-  assert.match(report?.problems[2] ?? '', /no end within the time limit/);
+  assert.match(report?.problems[2] ?? '', /the program did not exit within the time limit/);
   assert.equal(await readFile(join(place, 'slow.txt'), 'utf8'), 'begun\n');
   assert.ok(!(await readFile(join(place, 'env.txt'), 'utf8')).includes('NODE_'));
 });

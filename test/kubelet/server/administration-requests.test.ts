@@ -156,7 +156,10 @@ describe('administration over HTTP', { timeout: 60_000 }, () => {
       [429, 507, 404],
     );
     const named = await post('/hyperedge/bundles?name=x', 'x');
-    assert.deepEqual([named.statusCode, await text(named)], [400, 'name: a bundle has its own; omit the parameter']);
+    assert.deepEqual(
+      [named.statusCode, await text(named)],
+      [400, 'name: not allowed for a bundle, which contains its name; omit the parameter'],
+    );
   });
 
   it('sends the progress of a snapshot in lines; the last line is the result or the error', async () => {

@@ -190,7 +190,7 @@ test('rejects a release manifest with a version other than the requested one', {
   const host = hostProcess('0.2.0');
   await want('3', '0.9.9');
   const update = await until('failed', (each) => each?.id === '3' && each.state === 'Failed');
-  assert.equal(update?.message, 'the manifest is of 0.2.0, not of 0.9.9');
+  assert.equal(update?.message, 'the manifest is for version 0.2.0, not 0.9.9');
   assert.equal(await readlink(join(root, 'bin/hyperedge')), 'hyperedge-0.2.0');
   await host.stop();
 });

@@ -72,7 +72,8 @@ describe('selection of image platforms', () => {
       const store = createImageStore(options);
       await assert.rejects(store.importArchive(archive), {
         code: 'image-pull',
-        message: /image lab\.local\/a:1: it is for linux\/arm64, .* on linux\/amd64; .* --platform linux\/arm64$/,
+        message:
+          /image lab\.local\/a:1: the image is for linux\/arm64, .* on linux\/amd64; .* --platform linux\/arm64$/,
       });
       assert.deepEqual(await store.list(), []);
       const platform = parsePlatform('linux/arm64');

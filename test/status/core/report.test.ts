@@ -80,7 +80,7 @@ test('shows the last contact to gossip members while the API server is unavailab
 
 test('shows the reason and the start command if the host process does not run', () => {
   const reason = 'the host process does not run here';
-  const facts = gathered({}, { process: failed(reason), ring: absent('this host is in no gossip ring') });
+  const facts = gathered({}, { process: failed(reason), ring: absent('this host is not a member of a gossip ring') });
   const text = show(facts);
   assert.match(text, /^node pi-1 \(10\.0\.0\.1\): unknown: the host process does not run here\n/);
   assert.match(text, /^ {2}systemctl start hyperedge; journalctl -u hyperedge -n 50$/m);

@@ -2,9 +2,9 @@
 import type { DeclaredField, DeclaredType } from '../openshift/declare.ts';
 
 const DESCRIPTORS: Readonly<Record<string, DeclaredField>> = {
-  statusDescriptors: ['[]any', 'What consoles show of the status.'],
-  specDescriptors: ['[]any', 'What consoles offer for the spec.'],
-  actionDescriptors: ['[]any', 'What consoles offer as actions.'],
+  statusDescriptors: ['[]any', 'Descriptions of status fields for consoles.'],
+  specDescriptors: ['[]any', 'Descriptions of spec fields for consoles.'],
+  actionDescriptors: ['[]any', 'Descriptions of actions for consoles.'],
 };
 
 export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> = {
@@ -13,13 +13,13 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
     about: 'A cluster service version is one version of an operator: what it needs, owns and runs.',
     fields: {
       spec: ['!#ClusterServiceVersionSpec', 'The operator.'],
-      status: ['#ClusterServiceVersionStatus', 'How far its installation is.'],
+      status: ['#ClusterServiceVersionStatus', 'Progress of the installation.'],
     },
   },
   ClusterServiceVersionSpec: {
     about: 'ClusterServiceVersionSpec is one version of an operator.',
     fields: {
-      install: ['!#NamedInstallStrategy', 'What runs.'],
+      install: ['!#NamedInstallStrategy', 'Install strategy of the operator.'],
       version: ['string', 'Semantic version.'],
       maturity: ['string', 'alpha, beta, stable …'],
       customresourcedefinitions: ['#CustomResourceDefinitions', 'Custom resources that it owns and requires.'],
@@ -28,18 +28,18 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       nativeAPIs: ['[]#GroupVersionKind', 'Kinds of the cluster that it requires.'],
       minKubeVersion: ['string', 'Lowest version of Kubernetes that it runs on.'],
       displayName: ['!string', 'Name for people.'],
-      description: ['string', 'What it does, in Markdown.'],
+      description: ['string', 'Description of the operator in Markdown.'],
       keywords: ['[]string', 'Words by which it is found.'],
-      maintainers: ['[]#Maintainer', 'Who maintains it.'],
-      provider: ['#AppLink', 'Who provides it.'],
-      links: ['[]#AppLink', 'Where to read more.'],
+      maintainers: ['[]#Maintainer', 'Maintainers of the operator.'],
+      provider: ['#AppLink', 'Provider of the operator.'],
+      links: ['[]#AppLink', 'Links to further information.'],
       icon: ['[]#Icon', 'Pictures.'],
-      installModes: ['[]#InstallMode', 'Which sets of namespaces it can watch.'],
+      installModes: ['[]#InstallMode', 'Sets of namespaces that the operator can watch.'],
       replaces: ['string', 'The version that this one replaces.'],
       labels: ['{}string', 'Labels for what belongs to the operator.'],
       annotations: ['{}string', 'Annotations for what belongs to the operator.'],
       selector: ['#meta.LabelSelector', 'Selects what belongs to the operator.'],
-      cleanup: ['#CleanupSpec', 'What is deleted with the operator.'],
+      cleanup: ['#CleanupSpec', 'Objects that are deleted with the operator.'],
       skips: ['[]string', 'Versions that this one replaces as well.'],
       relatedImages: ['[]#RelatedImage', 'Images that the operator uses.'],
     },
@@ -63,16 +63,16 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
   StrategyDeploymentSpec: {
     about: 'StrategyDeploymentSpec is one deployment.',
     fields: {
-      name: ['!string', 'Its name.'],
-      spec: ['!#apps.DeploymentSpec', 'Its spec.'],
-      label: ['{}string', 'Its labels.'],
+      name: ['!string', 'Name of the deployment.'],
+      spec: ['!#apps.DeploymentSpec', 'Spec of the deployment.'],
+      label: ['{}string', 'Labels of the deployment.'],
     },
   },
   StrategyDeploymentPermissions: {
     about: 'StrategyDeploymentPermissions are rules for one service account.',
     fields: {
       serviceAccountName: ['!string', 'The service account.'],
-      rules: ['![]#rbac.PolicyRule', 'What it may do.'],
+      rules: ['![]#rbac.PolicyRule', 'Permissions of the service account.'],
     },
   },
   CustomResourceDefinitions: {
@@ -86,7 +86,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       version: ['!string', 'Version of the API.'],
       kind: ['!string', 'Kind.'],
       displayName: ['string', 'Name for people.'],
-      description: ['string', 'What it is.'],
+      description: ['string', 'Description.'],
       resources: ['[]#APIResourceReference', 'Kinds that its controller creates.'],
       ...DESCRIPTORS,
     },
@@ -109,7 +109,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       deploymentName: ['string', 'Deployment that serves it.'],
       containerPort: ['int32', 'Port at which it is served; default 443.'],
       displayName: ['string', 'Name for people.'],
-      description: ['string', 'What it is.'],
+      description: ['string', 'Description.'],
       resources: ['[]#APIResourceReference', 'Kinds that its controller creates.'],
       ...DESCRIPTORS,
     },
@@ -122,12 +122,12 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       deploymentName: ['string', 'Deployment that serves it.'],
       containerPort: ['int32', 'Port of the service; default 443.'],
       targetPort: ['int-or-string', 'Port of the container; default the port of the service.'],
-      rules: ['[]#admissionregistration.RuleWithOperations', 'Which requests are sent to it.'],
+      rules: ['[]#admissionregistration.RuleWithOperations', 'Requests that are sent to the webhook.'],
       failurePolicy: ['string', 'Fail or Ignore.'],
       matchPolicy: ['string', 'Exact or Equivalent.'],
       objectSelector: ['#meta.LabelSelector', 'Objects whose requests are sent.'],
       sideEffects: ['!string', 'None or NoneOnDryRun.'],
-      timeoutSeconds: ['int32', 'How long the API server waits.'],
+      timeoutSeconds: ['int32', 'Time limit of the webhook in seconds.'],
       admissionReviewVersions: ['![]string', 'Versions of reviews that it understands.'],
       reinvocationPolicy: ['string', 'Never or IfNeeded.'],
       webhookPath: ['string', 'Path of the request.'],
@@ -135,7 +135,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
     },
   },
   Maintainer: {
-    about: 'Maintainer is who maintains the operator.',
+    about: 'Maintainer is a maintainer of the operator.',
     fields: { name: ['string', 'Name.'], email: ['string', 'E-mail address.'] },
   },
   AppLink: {
@@ -144,7 +144,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
   },
   Icon: {
     about: 'Icon is a picture.',
-    fields: { base64data: ['!string', 'The picture in base64.'], mediatype: ['!string', 'Its media type.'] },
+    fields: { base64data: ['!string', 'The picture in base64.'], mediatype: ['!string', 'Media type of the icon.'] },
   },
   InstallMode: {
     about: 'InstallMode is one set of namespaces that the operator can watch or not.',
@@ -170,7 +170,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       lastUpdateTime: ['date-time', 'When the status was written.'],
       lastTransitionTime: ['date-time', 'When the phase changed.'],
       conditions: ['[]#ClusterServiceVersionCondition', 'Phases so far.'],
-      requirementStatus: ['[]#RequirementStatus', 'What the operator needs.'],
+      requirementStatus: ['[]#RequirementStatus', 'Requirements of the operator.'],
       certsLastUpdated: ['date-time', 'When certificates of its services were issued.'],
       certsRotateAt: ['date-time', 'When they will be renewed.'],
       cleanup: ['any', 'Unused.'],
@@ -196,7 +196,7 @@ export const clusterServiceVersionTypes: Readonly<Record<string, DeclaredType>> 
       status: ['!string', 'Present, NotPresent, PresentNotSatisfied …'],
       message: ['!string', 'Text for people.'],
       uuid: ['string', 'UID of the object.'],
-      dependents: ['[]#DependentStatus', 'What it needs in turn.'],
+      dependents: ['[]#DependentStatus', 'Dependencies of the requirement.'],
     },
   },
   DependentStatus: {

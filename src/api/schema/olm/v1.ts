@@ -15,7 +15,7 @@ const operatorCondition = (): Readonly<Record<string, DeclaredType>> => ({
     isKind: true,
     about: 'An operator condition is what an operator reports to the lifecycle manager, such as Upgradeable.',
     fields: {
-      spec: ['#OperatorConditionSpec', 'What the operator reports and what an administrator overrides.'],
+      spec: ['#OperatorConditionSpec', 'Conditions that the operator reports and that an administrator overrides.'],
       status: ['#OperatorConditionStatus', 'Conditions in effect.'],
     },
   },
@@ -39,7 +39,7 @@ const v1 = declarePackage(
   {
     OperatorGroup: {
       isKind: true,
-      about: 'An operator group says which namespaces the operators of its namespace watch.',
+      about: 'An operator group selects the namespaces that the operators of its namespace watch.',
       fields: {
         spec: ['#OperatorGroupSpec', 'The namespaces.'],
         status: ['#OperatorGroupStatus', 'The namespaces that were found.'],
@@ -69,12 +69,12 @@ const v1 = declarePackage(
       about: 'An operator shows what belongs to one installed operator.',
       fields: {
         spec: ['any', 'Empty.'],
-        status: ['#OperatorStatus', 'What belongs to it.'],
+        status: ['#OperatorStatus', 'Objects of the operator.'],
       },
     },
     OperatorStatus: {
       about: 'OperatorStatus is what belongs to the operator.',
-      fields: { components: ['#Components', 'Its objects.'] },
+      fields: { components: ['#Components', 'Objects of the operator.'] },
     },
     Components: {
       about: 'Components are objects with the label of the operator.',
@@ -93,7 +93,7 @@ const v1 = declarePackage(
         uid: ['string', 'UID.'],
         resourceVersion: ['string', 'Version that was seen.'],
         fieldPath: ['string', 'Part of the object.'],
-        conditions: ['[]any', 'Its conditions.'],
+        conditions: ['[]any', 'Conditions of the object.'],
       },
     },
     ...operatorCondition(),
@@ -121,7 +121,7 @@ const packageServer = declarePackage(
         catalogSourceDisplayName: ['!string', 'Name of the catalog for people.'],
         catalogSourcePublisher: ['!string', 'Publisher of the catalog.'],
         catalogSourceNamespace: ['!string', 'Namespace of the catalog source.'],
-        provider: ['#AppLink', 'Who provides the operator.'],
+        provider: ['#AppLink', 'Provider of the operator.'],
         packageName: ['!string', 'Name of the package.'],
         channels: ['![]#PackageChannel', 'Channels.'],
         defaultChannel: ['!string', 'The channel that is used where none is named.'],
@@ -136,7 +136,7 @@ const packageServer = declarePackage(
       fields: {
         name: ['!string', 'Name.'],
         currentCSV: ['!string', 'The newest version.'],
-        currentCSVDesc: ['#CSVDescription', 'What that version says of itself.'],
+        currentCSVDesc: ['#CSVDescription', 'Description of the version.'],
         entries: ['[]#ChannelEntry', 'Versions of the channel, newest first.'],
       },
     },
@@ -145,18 +145,18 @@ const packageServer = declarePackage(
       fields: { name: ['!string', 'Name.'], version: ['string', 'Semantic version.'] },
     },
     CSVDescription: {
-      about: 'CSVDescription is what a version says of itself.',
+      about: 'CSVDescription is the description of a version.',
       fields: {
         displayName: ['string', 'Name for people.'],
         version: ['string', 'Semantic version.'],
-        provider: ['#AppLink', 'Who provides it.'],
-        annotations: ['{}string', 'Its annotations.'],
+        provider: ['#AppLink', 'Provider of the operator.'],
+        annotations: ['{}string', 'Annotations of the version.'],
         keywords: ['[]string', 'Words by which it is found.'],
-        links: ['[]#AppLink', 'Where to read more.'],
-        maintainers: ['[]any', 'Who maintains it.'],
+        links: ['[]#AppLink', 'Links to further information.'],
+        maintainers: ['[]any', 'Maintainers of the operator.'],
         maturity: ['string', 'alpha, beta, stable …'],
-        description: ['string', 'What it does, in Markdown.'],
-        installModes: ['[]any', 'Which sets of namespaces it can watch.'],
+        description: ['string', 'Description of the operator in Markdown.'],
+        installModes: ['[]any', 'Sets of namespaces that the operator can watch.'],
         customresourcedefinitions: ['any', 'Custom resources that it owns and requires.'],
         apiservicedefinitions: ['any', 'Aggregated APIs that it owns and requires.'],
         nativeAPIs: ['[]any', 'Kinds of the cluster that it requires.'],

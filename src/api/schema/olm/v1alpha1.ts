@@ -10,7 +10,7 @@ export const olmPackage = declarePackage(
       isKind: true,
       about: 'A catalog source is a catalog of operators: packages with channels of versions.',
       fields: {
-        spec: ['!#CatalogSourceSpec', 'Where the catalog is.'],
+        spec: ['!#CatalogSourceSpec', 'Location of the catalog.'],
         status: ['#CatalogSourceStatus', 'Whether it has been read.'],
       },
     },
@@ -23,11 +23,11 @@ export const olmPackage = declarePackage(
         address: ['string', 'Directory of the masters, as file:///var/lib/origin/catalogs/NAME.'],
         image: ['string', 'Image in the store of the masters whose /configs is the catalog.'],
         grpcPodConfig: ['any', 'Accepted and without effect: catalogs have no pods.'],
-        updateStrategy: ['#UpdateStrategy', 'How often the catalog is read again.'],
+        updateStrategy: ['#UpdateStrategy', 'Interval at which the catalog is read.'],
         secrets: ['[]string', 'Accepted and without effect: images are read from the store of the host.'],
         displayName: ['string', 'Name for people.'],
-        description: ['string', 'What it holds.'],
-        publisher: ['string', 'Who publishes it.'],
+        description: ['string', 'Content of the catalog.'],
+        publisher: ['string', 'Publisher of the catalog.'],
         icon: ['#Icon', 'Picture of the catalog.'],
         runAsRoot: ['boolean', 'Accepted and without effect.'],
       },
@@ -43,21 +43,21 @@ export const olmPackage = declarePackage(
     CatalogSourceStatus: {
       about: 'CatalogSourceStatus is what the last attempt to read the catalog found.',
       fields: {
-        message: ['string', 'What is wrong.'],
+        message: ['string', 'Error message.'],
         reason: ['string', 'SpecInvalidError, ConfigMapError or RegistryServerError.'],
         configMapReference: ['#ConfigMapResourceReference', 'The ConfigMap that was read.'],
         registryService: ['any', 'Unused: catalogs have no service.'],
         connectionState: ['#GRPCConnectionState', 'Whether the catalog can be read.'],
-        latestImageRegistryPoll: ['date-time', 'When the image was looked at last.'],
+        latestImageRegistryPoll: ['date-time', 'Time of the last check of the image.'],
         conditions: ['[]#meta.Condition', 'Aspects of the state.'],
       },
     },
     ConfigMapResourceReference: {
       about: 'ConfigMapResourceReference is the ConfigMap of a catalog.',
       fields: {
-        name: ['!string', 'Its name.'],
-        namespace: ['!string', 'Its namespace.'],
-        uid: ['string', 'Its UID.'],
+        name: ['!string', 'Name of the config map.'],
+        namespace: ['!string', 'Namespace of the config map.'],
+        uid: ['string', 'UID of the config map.'],
         resourceVersion: ['string', 'The version that was read.'],
         lastUpdateTime: ['date-time', 'When it was read.'],
       },
@@ -65,7 +65,7 @@ export const olmPackage = declarePackage(
     GRPCConnectionState: {
       about: 'GRPCConnectionState is the state of the connection to the catalog.',
       fields: {
-        address: ['string', 'Where the catalog is.'],
+        address: ['string', 'Location of the catalog.'],
         lastObservedState: ['!string', 'READY, CONNECTING or TRANSIENT_FAILURE.'],
         lastConnect: ['date-time', 'When it was read last.'],
       },
@@ -75,7 +75,7 @@ export const olmPackage = declarePackage(
       about: 'A subscription keeps an operator installed and up to date with a channel of a catalog.',
       fields: {
         spec: ['!#SubscriptionSpec', 'Package, channel and catalog.'],
-        status: ['#SubscriptionStatus', 'What is installed.'],
+        status: ['#SubscriptionStatus', 'Installed version and its state.'],
       },
     },
     SubscriptionSpec: {
@@ -87,7 +87,7 @@ export const olmPackage = declarePackage(
         channel: ['string', 'Channel; default: the default channel of the package.'],
         startingCSV: ['string', 'The version to install first; default: the newest of the channel.'],
         installPlanApproval: ['string', 'Automatic (the default) or Manual.'],
-        config: ['#SubscriptionConfig', 'What deployments of the operator get besides what it declares.'],
+        config: ['#SubscriptionConfig', 'Settings that are added to the deployments of the operator.'],
       },
     },
     SubscriptionConfig: {
@@ -125,8 +125,8 @@ export const olmPackage = declarePackage(
       fields: {
         apiVersion: ['string', 'Version of the API.'],
         kind: ['string', 'InstallPlan.'],
-        name: ['string', 'Its name.'],
-        uuid: ['string', 'Its UID.'],
+        name: ['string', 'Name of the install plan.'],
+        uuid: ['string', 'UID of the install plan.'],
       },
     },
     SubscriptionCatalogHealth: {
@@ -144,7 +144,7 @@ export const olmPackage = declarePackage(
         status: ['!string', 'True, False or Unknown.'],
         reason: ['string', 'One word for programs.'],
         message: ['string', 'Text for people.'],
-        lastHeartbeatTime: ['date-time', 'When it was looked at.'],
+        lastHeartbeatTime: ['date-time', 'Time of the last check.'],
         lastTransitionTime: ['date-time', 'When the status changed last.'],
       },
     },
@@ -152,7 +152,7 @@ export const olmPackage = declarePackage(
       isKind: true,
       about: 'An install plan is the list of objects that install or update operators.',
       fields: {
-        spec: ['!#InstallPlanSpec', 'Which versions are installed, and whether that is approved.'],
+        spec: ['!#InstallPlanSpec', 'Versions to install, and their approval.'],
         status: ['#InstallPlanStatus', 'The steps and what has become of them.'],
       },
     },
@@ -185,7 +185,7 @@ export const olmPackage = declarePackage(
       fields: {
         type: ['string', 'Resolved or Installed.'],
         status: ['string', 'True, False or Unknown.'],
-        lastUpdateTime: ['date-time', 'When it was looked at.'],
+        lastUpdateTime: ['date-time', 'Time of the last check.'],
         lastTransitionTime: ['date-time', 'When the status changed last.'],
         reason: ['string', 'InstallCheckFailed, DependenciesConflict or InstallComponentFailed.'],
         message: ['string', 'Text for people.'],

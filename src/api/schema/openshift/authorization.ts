@@ -10,12 +10,12 @@ const ACTION: Readonly<Record<string, DeclaredField>> = {
   resource: ['string', 'One of the existing resource types.'],
   resourceName: ['string', 'Name of the resource being requested for a get, or deleted for a delete.'],
   path: ['string', 'Path of a URL that is no resource.'],
-  isNonResourceURL: ['boolean', 'True when path is asked for, not a resource.'],
+  isNonResourceURL: ['boolean', 'Whether the review is for a path instead of a resource.'],
   content: ['any', 'The content of create and update requests; not used.'],
 };
 
 const SUBJECT: Readonly<Record<string, DeclaredField>> = {
-  user: ['string', 'User whose access is asked for; with no groups either: the caller.'],
+  user: ['string', 'User whose access is reviewed; the caller if neither user nor groups are set.'],
   groups: ['[]string', 'Groups of the user.'],
   scopes: ['[]string', 'Scopes of the token that the access is limited by; absent: those of the caller.'],
 };
@@ -31,13 +31,13 @@ export const authorizationPackage = declarePackage('authorization.v1', {
   Role: {
     isKind: true,
     about: 'Role is a set of rules within a namespace; the same object as that of rbac.authorization.k8s.io.',
-    fields: { rules: ['[]#PolicyRule', 'What the role permits.'] },
+    fields: { rules: ['[]#PolicyRule', 'Rules of the role.'] },
   },
   ClusterRole: {
     isKind: true,
     about: 'ClusterRole is a set of rules; the same object as that of rbac.authorization.k8s.io.',
     fields: {
-      rules: ['[]#PolicyRule', 'What the role permits.'],
+      rules: ['[]#PolicyRule', 'Rules of the role.'],
       aggregationRule: ['#AggregationRule', 'Roles whose rules the role is made of.'],
     },
   },
@@ -68,42 +68,45 @@ export const authorizationPackage = declarePackage('authorization.v1', {
   },
   SubjectAccessReview: {
     isRequest: true,
-    about: 'SubjectAccessReview asks whether a user or group may do something.',
+    about: 'SubjectAccessReview checks whether a user or group may do something.',
     fields: { ...ACTION, ...SUBJECT },
   },
   LocalSubjectAccessReview: {
     isRequest: true,
-    about: 'LocalSubjectAccessReview asks whether a user or group may do something in a namespace.',
+    about: 'LocalSubjectAccessReview checks whether a user or group may do something in a namespace.',
     fields: { ...ACTION, ...SUBJECT },
   },
   SubjectAccessReviewResponse: {
     isRequest: true,
-    about: 'SubjectAccessReviewResponse says whether the action is allowed.',
+    about: 'SubjectAccessReviewResponse describes whether the action is allowed.',
     fields: {
       namespace: ['string', 'Namespace of the question.'],
       allowed: ['!boolean', 'Whether the action is allowed.'],
       reason: ['string', 'Why.'],
-      evaluationError: ['string', 'What could not be evaluated.'],
+      evaluationError: ['string', 'Error that occurred during the evaluation.'],
     },
   },
   ResourceAccessReview: {
     isRequest: true,
-    about: 'ResourceAccessReview asks who may do something.',
+    about: 'ResourceAccessReview lists the users and groups that may do something.',
     fields: ACTION,
   },
   LocalResourceAccessReview: {
     isRequest: true,
-    about: 'LocalResourceAccessReview asks who may do something in a namespace.',
+    about: 'LocalResourceAccessReview lists the users and groups that may do something in a namespace.',
     fields: ACTION,
   },
   ResourceAccessReviewResponse: {
     isRequest: true,
-    about: 'ResourceAccessReviewResponse lists who may do what was asked.',
+    about: 'ResourceAccessReviewResponse lists the users and groups that may do the action.',
     fields: {
       namespace: ['string', 'Namespace of the question.'],
       users: ['![]string', 'Users that may do it.'],
       groups: ['![]string', 'Groups whose members may do it.'],
-      evalutionError: ['string', 'What could not be evaluated; the name is spelled as in OpenShift.'],
+      evalutionError: [
+        'string',
+        'Error that occurred during the evaluation; the field name is spelled as in OpenShift.',
+      ],
     },
   },
   SelfSubjectRulesReview: {
@@ -131,7 +134,7 @@ export const authorizationPackage = declarePackage('authorization.v1', {
     about: 'SubjectRulesReviewStatus holds the rules of a subject.',
     fields: {
       rules: ['[]#PolicyRule', 'The rules, in no particular order.'],
-      evaluationError: ['string', 'What could not be evaluated; the rules may be incomplete.'],
+      evaluationError: ['string', 'Error that occurred during the evaluation; the rules may be incomplete.'],
     },
   },
   RoleBindingRestriction: {
@@ -173,7 +176,7 @@ export const authorizationPackage = declarePackage('authorization.v1', {
     about: 'ServiceAccountReference names a service account.',
     fields: {
       name: ['string', 'Name of the service account.'],
-      namespace: ['string', 'Its namespace; empty: that of the restriction.'],
+      namespace: ['string', 'Namespace of the service account; empty: the namespace of the restriction.'],
     },
   },
 });

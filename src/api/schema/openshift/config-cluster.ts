@@ -6,7 +6,7 @@ import type { DeclaredType } from './declare.ts';
 const object = (about: string, spec: `#${string}`, status: `#${string}`): DeclaredType => ({
   isKind: true,
   about,
-  fields: { spec: [`!${spec}`, 'What is wanted.'], status: [status, 'What is observed.'] },
+  fields: { spec: [`!${spec}`, 'Desired state.'], status: [status, 'Observed state.'] },
 });
 
 export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
@@ -17,7 +17,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
   ),
   ClusterOperatorSpec: { about: 'ClusterOperatorSpec is empty.', fields: {} },
   ClusterOperatorStatus: {
-    about: 'ClusterOperatorStatus says how the component is.',
+    about: 'ClusterOperatorStatus is the state of the component.',
     fields: {
       conditions: ['[]#ClusterOperatorStatusCondition', 'Available, Progressing, Degraded, Upgradeable.'],
       versions: ['[]#OperandVersion', 'Versions of what the operator runs.'],
@@ -37,7 +37,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
   },
   OperandVersion: {
     about: 'OperandVersion is the version of one operand.',
-    fields: { name: ['!string', 'The operand.'], version: ['!string', 'Its version.'] },
+    fields: { name: ['!string', 'The operand.'], version: ['!string', 'Version of the operand.'] },
   },
   ObjectReference: {
     about: 'ObjectReference names objects that matter.',
@@ -75,9 +75,9 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'ComponentOverride takes a component out of management.',
     fields: {
       kind: ['!string', 'Kind of the object.'],
-      group: ['!string', 'Its group.'],
-      namespace: ['!string', 'Its namespace.'],
-      name: ['!string', 'Its name.'],
+      group: ['!string', 'Group of the component.'],
+      namespace: ['!string', 'Namespace of the component.'],
+      name: ['!string', 'Name of the component.'],
       unmanaged: ['!boolean', 'True: the object is left alone.'],
     },
   },
@@ -98,8 +98,8 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
       versionHash: ['string', 'Digest of the content.'],
       capabilities: ['#ClusterVersionCapabilitiesStatus', 'Optional components.'],
       conditions: ['[]#ClusterOperatorStatusCondition', 'Available, Progressing, Failing …'],
-      availableUpdates: ['[]#Release', 'What the cluster may be updated to.'],
-      conditionalUpdates: ['[]#ConditionalUpdate', 'What it may be updated to with known risks.'],
+      availableUpdates: ['[]#Release', 'Releases to which the cluster can be updated.'],
+      conditionalUpdates: ['[]#ConditionalUpdate', 'Releases to which the cluster can be updated, with known risks.'],
     },
   },
   ClusterVersionCapabilitiesStatus: {
@@ -114,7 +114,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
     fields: {
       version: ['string', 'The version.'],
       image: ['string', 'Image of the release.'],
-      url: ['string', 'Where it is described.'],
+      url: ['string', 'URL of the description.'],
       channels: ['[]string', 'Channels that have it.'],
     },
   },
@@ -134,21 +134,21 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'ConditionalUpdate is an update with known risks.',
     fields: {
       release: ['!#Release', 'The update.'],
-      risks: ['[]#ConditionalUpdateRisk', 'Its risks.'],
+      risks: ['[]#ConditionalUpdateRisk', 'Risks of the update.'],
       conditions: ['[]#meta.Condition', 'Whether it is recommended.'],
     },
   },
   ConditionalUpdateRisk: {
     about: 'ConditionalUpdateRisk is a known risk of an update.',
     fields: {
-      url: ['!string', 'Where it is described.'],
-      name: ['!string', 'Its name.'],
-      message: ['!string', 'What it is.'],
-      matchingRules: ['any', 'Which clusters it concerns.'],
+      url: ['!string', 'URL of the description.'],
+      name: ['!string', 'Name of the risk.'],
+      message: ['!string', 'Description.'],
+      matchingRules: ['any', 'Clusters to which the risk applies.'],
     },
   },
   Infrastructure: object(
-    'Infrastructure says what the cluster runs on, and where its API is.',
+    'Infrastructure describes what the cluster runs on, and where its API is.',
     '#InfrastructureSpec',
     '#InfrastructureStatus',
   ),
@@ -161,7 +161,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
   },
   ConfigMapFileReference: {
     about: 'ConfigMapFileReference names a key of a config map in openshift-config.',
-    fields: { name: ['!string', 'The config map.'], key: ['string', 'Its key.'] },
+    fields: { name: ['!string', 'The config map.'], key: ['string', 'Key in the config map.'] },
   },
   PlatformSpec: {
     about: 'PlatformSpec is the platform that is wanted.',
@@ -187,7 +187,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'PlatformStatus is the platform with its details.',
     fields: {
       type: ['!string', 'None, BareMetal …'],
-      baremetal: ['#BareMetalPlatformStatus', 'Of bare metal.'],
+      baremetal: ['#BareMetalPlatformStatus', 'Settings for bare metal.'],
     },
   },
   BareMetalPlatformStatus: {
@@ -216,7 +216,7 @@ export const clusterTypes: Readonly<Record<string, DeclaredType>> = {
   ExternalIPConfig: {
     about: 'ExternalIPConfig rules external addresses.',
     fields: {
-      policy: ['#ExternalIPPolicy', 'Which may be set.'],
+      policy: ['#ExternalIPPolicy', 'External IPs that may be set.'],
       autoAssignCIDRs: ['[]string', 'Ranges that are assigned from.'],
     },
   },

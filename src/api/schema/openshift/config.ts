@@ -8,10 +8,10 @@ const kind = (name: string, about: string, spec: Fields, status: Fields = {}): R
   [name]: {
     isKind: true,
     about,
-    fields: { spec: [`!#${name}Spec`, 'What is wanted.'], status: [`#${name}Status`, 'What is observed.'] },
+    fields: { spec: [`!#${name}Spec`, 'Desired state.'], status: [`#${name}Status`, 'Observed state.'] },
   },
-  [`${name}Spec`]: { about: `${name}Spec is what is wanted.`, fields: spec },
-  [`${name}Status`]: { about: `${name}Status is what is observed.`, fields: status },
+  [`${name}Spec`]: { about: `${name}Spec is the desired state.`, fields: spec },
+  [`${name}Status`]: { about: `${name}Status is the observed state.`, fields: status },
 });
 
 const SECRET = '#SecretNameReference';
@@ -27,7 +27,7 @@ export const configPackage = declarePackage('config.v1', {
     additionalCORSAllowedOrigins: ['[]string', 'Patterns of origins that browsers may send requests from.'],
     encryption: ['#APIServerEncryption', 'Encryption at rest.'],
     tlsSecurityProfile: ['#TLSSecurityProfile', 'TLS versions and ciphers.'],
-    audit: ['#Audit', 'What is audited.'],
+    audit: ['#Audit', 'Requests that are audited.'],
   }),
   APIServerServingCerts: {
     about: 'APIServerServingCerts holds certificates for names.',
@@ -42,7 +42,7 @@ export const configPackage = declarePackage('config.v1', {
     fields: { type: ['string', 'identity or aescbc.'] },
   },
   Audit: {
-    about: 'Audit says what is audited.',
+    about: 'Audit defines the requests that are audited.',
     fields: {
       profile: ['string', 'Default, WriteRequestBodies, AllRequestBodies or None.'],
       customRules: ['[]#AuditCustomRule', 'Profiles by group.'],
@@ -50,7 +50,7 @@ export const configPackage = declarePackage('config.v1', {
   },
   AuditCustomRule: {
     about: 'AuditCustomRule is a profile for a group.',
-    fields: { group: ['!string', 'The group.'], profile: ['!string', 'Its profile.'] },
+    fields: { group: ['!string', 'The group.'], profile: ['!string', 'Audit profile of the group.'] },
   },
   TLSSecurityProfile: {
     about: 'TLSSecurityProfile chooses versions and ciphers.',
@@ -59,7 +59,7 @@ export const configPackage = declarePackage('config.v1', {
       old: ['any', 'Empty.'],
       intermediate: ['any', 'Empty.'],
       modern: ['any', 'Empty.'],
-      custom: ['#CustomTLSProfile', 'With type Custom.'],
+      custom: ['#CustomTLSProfile', 'Settings for type Custom.'],
     },
   },
   CustomTLSProfile: {
@@ -80,16 +80,16 @@ export const configPackage = declarePackage('config.v1', {
   ),
   DeprecatedWebhookTokenAuthenticator: {
     about: 'DeprecatedWebhookTokenAuthenticator is not used.',
-    fields: { kubeConfig: [SECRET, 'How the server is reached.'] },
+    fields: { kubeConfig: [SECRET, 'Kubeconfig with the access to the server.'] },
   },
   WebhookTokenAuthenticator: {
     about: 'WebhookTokenAuthenticator is a server that reviews tokens.',
-    fields: { kubeConfig: [SECRET, 'How the server is reached.'] },
+    fields: { kubeConfig: [SECRET, 'Kubeconfig with the access to the server.'] },
   },
   Build: {
     isKind: true,
     about: 'Build configures builds; this cluster has none.',
-    fields: { spec: ['!#BuildSpec', 'What is wanted.'] },
+    fields: { spec: ['!#BuildSpec', 'Desired state.'] },
   },
   BuildSpec: {
     about: 'BuildSpec is what is wanted.',
@@ -102,12 +102,12 @@ export const configPackage = declarePackage('config.v1', {
   ...kind(
     'Console',
     'Console configures the web console.',
-    { authentication: ['#ConsoleAuthentication', 'How users leave it.'] },
-    { consoleURL: ['string', 'Where the console is.'] },
+    { authentication: ['#ConsoleAuthentication', 'Settings for logging out.'] },
+    { consoleURL: ['string', 'URL of the console.'] },
   ),
   ConsoleAuthentication: {
     about: 'ConsoleAuthentication configures logging out.',
-    fields: { logoutRedirect: ['string', 'Where users are sent after logging out.'] },
+    fields: { logoutRedirect: ['string', 'URL to which users are redirected after logging out.'] },
   },
   ...kind('DNS', 'DNS names the domain of the cluster.', {
     baseDomain: ['string', 'Domain of the cluster; all names are below it.'],
@@ -120,7 +120,7 @@ export const configPackage = declarePackage('config.v1', {
   },
   ...kind('FeatureGate', 'FeatureGate selects a set of features.', {
     featureSet: ['string', 'Empty, TechPreviewNoUpgrade, LatencySensitive or CustomNoUpgrade.'],
-    customNoUpgrade: ['#CustomFeatureGates', 'With CustomNoUpgrade.'],
+    customNoUpgrade: ['#CustomFeatureGates', 'Settings for CustomNoUpgrade.'],
   }),
   CustomFeatureGates: {
     about: 'CustomFeatureGates names features.',
@@ -137,20 +137,23 @@ export const configPackage = declarePackage('config.v1', {
     },
     {
       internalRegistryHostname: ['string', 'Name of the registry of the cluster.'],
-      externalRegistryHostnames: ['[]string', 'Its names outside.'],
+      externalRegistryHostnames: ['[]string', 'External names of the registry.'],
     },
   ),
   RegistryLocation: {
     about: 'RegistryLocation is a registry.',
-    fields: { domainName: ['!string', 'Its name, with a port.'], insecure: ['boolean', 'Without TLS.'] },
+    fields: {
+      domainName: ['!string', 'Name of the registry, with a port.'],
+      insecure: ['boolean', 'Access without TLS.'],
+    },
   },
   RegistrySources: {
-    about: 'RegistrySources says which registries may be used.',
+    about: 'RegistrySources describes which registries may be used.',
     fields: {
-      insecureRegistries: ['[]string', 'Without TLS.'],
+      insecureRegistries: ['[]string', 'Registries without TLS.'],
       blockedRegistries: ['[]string', 'Those that may not.'],
       allowedRegistries: ['[]string', 'The only ones that may.'],
-      containerRuntimeSearchRegistries: ['[]string', 'Where short names are looked for.'],
+      containerRuntimeSearchRegistries: ['[]string', 'Registries in which short names are searched.'],
     },
   },
   ...kind(
@@ -171,8 +174,8 @@ export const configPackage = declarePackage('config.v1', {
     about: 'ComponentRouteSpec is the host of a component.',
     fields: {
       namespace: ['!string', 'Namespace of the route.'],
-      name: ['!string', 'Its name.'],
-      hostname: ['!string', 'Its host.'],
+      name: ['!string', 'Name of the component route.'],
+      hostname: ['!string', 'Host of the component route.'],
       servingCertKeyPairSecret: [SECRET, 'A TLS secret in openshift-config.'],
     },
   },
@@ -180,10 +183,10 @@ export const configPackage = declarePackage('config.v1', {
     about: 'ComponentRouteStatus is the route of a component.',
     fields: {
       namespace: ['!string', 'Namespace of the route.'],
-      name: ['!string', 'Its name.'],
+      name: ['!string', 'Name of the component route.'],
       defaultHostname: ['!string', 'The host that it has when none is set.'],
       consumingUsers: ['[]string', 'Service accounts that read the certificate.'],
-      currentHostnames: ['[]string', 'Its hosts.'],
+      currentHostnames: ['[]string', 'Hosts of the component route.'],
       conditions: ['[]#meta.Condition', 'Whether it is right.'],
       relatedObjects: ['![]#ObjectReference', 'Objects that matter.'],
     },
@@ -193,18 +196,21 @@ export const configPackage = declarePackage('config.v1', {
     fields: {
       namespaceSelector: ['#meta.LabelSelector', 'Namespaces of the routes.'],
       domainPatterns: ['![]string', 'Hosts of the routes.'],
-      maxAge: ['#MaxAgePolicy', 'How long it lasts.'],
+      maxAge: ['#MaxAgePolicy', 'Maximum age.'],
       preloadPolicy: ['string', 'RequirePreload, RequireNoPreload or NoOpinion.'],
       includeSubDomainsPolicy: ['string', 'RequireIncludeSubDomains, RequireNoIncludeSubDomains or NoOpinion.'],
     },
   },
   MaxAgePolicy: {
     about: 'MaxAgePolicy bounds the age in seconds.',
-    fields: { largestMaxAge: ['int32', 'At most.'], smallestMaxAge: ['int32', 'At least.'] },
+    fields: {
+      largestMaxAge: ['int32', 'Largest allowed maximum age.'],
+      smallestMaxAge: ['int32', 'Smallest allowed maximum age.'],
+    },
   },
   ...kind('OAuth', 'OAuth configures how users log in.', {
-    identityProviders: ['[]#IdentityProvider', 'Where users come from, in order.'],
-    tokenConfig: ['#TokenConfig', 'How long tokens last.'],
+    identityProviders: ['[]#IdentityProvider', 'Identity providers of the users, in order.'],
+    tokenConfig: ['#TokenConfig', 'Lifetime of tokens.'],
     templates: ['#OAuthTemplates', 'Pages of the login.'],
   }),
   IdentityProvider: {
@@ -213,15 +219,15 @@ export const configPackage = declarePackage('config.v1', {
       name: ['string', 'Name, part of identities.'],
       mappingMethod: ['string', 'claim, lookup, add or generate.'],
       type: ['string', 'HTPasswd, LDAP, OpenID, RequestHeader …'],
-      basicAuth: ['any', 'With type BasicAuth.'],
-      github: ['any', 'With type GitHub.'],
-      gitlab: ['any', 'With type GitLab.'],
-      google: ['any', 'With type Google.'],
-      htpasswd: ['#HTPasswdIdentityProvider', 'With type HTPasswd.'],
-      keystone: ['any', 'With type Keystone.'],
-      ldap: ['#LDAPIdentityProvider', 'With type LDAP.'],
-      openID: ['#OpenIDIdentityProvider', 'With type OpenID.'],
-      requestHeader: ['#RequestHeaderIdentityProvider', 'With type RequestHeader.'],
+      basicAuth: ['any', 'Settings for type BasicAuth.'],
+      github: ['any', 'Settings for type GitHub.'],
+      gitlab: ['any', 'Settings for type GitLab.'],
+      google: ['any', 'Settings for type Google.'],
+      htpasswd: ['#HTPasswdIdentityProvider', 'Settings for type HTPasswd.'],
+      keystone: ['any', 'Settings for type Keystone.'],
+      ldap: ['#LDAPIdentityProvider', 'Settings for type LDAP.'],
+      openID: ['#OpenIDIdentityProvider', 'Settings for type OpenID.'],
+      requestHeader: ['#RequestHeaderIdentityProvider', 'Settings for type RequestHeader.'],
     },
   },
   HTPasswdIdentityProvider: {
@@ -233,8 +239,8 @@ export const configPackage = declarePackage('config.v1', {
     fields: {
       url: ['!string', 'ldap(s)://host:port/basedn?attribute?scope?filter'],
       bindDN: ['string', 'Name to search with.'],
-      bindPassword: [SECRET, 'Its password, key bindPassword.'],
-      insecure: ['!boolean', 'Without TLS.'],
+      bindPassword: [SECRET, 'Secret with the bind password in key bindPassword.'],
+      insecure: ['!boolean', 'Access without TLS.'],
       ca: [CONFIG_MAP, 'Authorities, key ca.crt.'],
       attributes: ['!#LDAPAttributeMapping', 'Attributes of identities.'],
     },
@@ -242,17 +248,17 @@ export const configPackage = declarePackage('config.v1', {
   LDAPAttributeMapping: {
     about: 'LDAPAttributeMapping names attributes.',
     fields: {
-      id: ['![]string', 'Of the identity.'],
-      preferredUsername: ['[]string', 'Of the user name.'],
-      name: ['[]string', 'Of the display name.'],
-      email: ['[]string', 'Of the mail address.'],
+      id: ['![]string', 'Attributes of the identity.'],
+      preferredUsername: ['[]string', 'Attributes of the user name.'],
+      name: ['[]string', 'Attributes of the display name.'],
+      email: ['[]string', 'Attributes of the mail address.'],
     },
   },
   OpenIDIdentityProvider: {
     about: 'OpenIDIdentityProvider is an OpenID Connect provider.',
     fields: {
       clientID: ['!string', 'The client.'],
-      clientSecret: [`!${SECRET}`, 'Its secret, key clientSecret.'],
+      clientSecret: [`!${SECRET}`, 'Secret with the client secret in key clientSecret.'],
       ca: [CONFIG_MAP, 'Authorities, key ca.crt.'],
       extraScopes: ['[]string', 'Scopes beside openid.'],
       extraAuthorizeParameters: ['{}string', 'Further parameters of the request.'],
@@ -263,17 +269,17 @@ export const configPackage = declarePackage('config.v1', {
   OpenIDClaims: {
     about: 'OpenIDClaims names claims.',
     fields: {
-      preferredUsername: ['[]string', 'Of the user name.'],
-      name: ['[]string', 'Of the display name.'],
-      email: ['[]string', 'Of the mail address.'],
-      groups: ['[]string', 'Of the groups.'],
+      preferredUsername: ['[]string', 'Claims of the user name.'],
+      name: ['[]string', 'Claims of the display name.'],
+      email: ['[]string', 'Claims of the mail address.'],
+      groups: ['[]string', 'Claims of the groups.'],
     },
   },
   RequestHeaderIdentityProvider: {
     about: 'RequestHeaderIdentityProvider is a proxy that names users in headers.',
     fields: {
-      loginURL: ['string', 'Where browsers are sent.'],
-      challengeURL: ['string', 'Where other clients are sent.'],
+      loginURL: ['string', 'URL to which browsers are redirected.'],
+      challengeURL: ['string', 'URL to which other clients are redirected.'],
       ca: [`!${CONFIG_MAP}`, 'Authorities of the proxy, key ca.crt.'],
       clientCommonNames: ['[]string', 'Names of the proxy.'],
       headers: ['![]string', 'Headers of the identity.'],
@@ -283,9 +289,9 @@ export const configPackage = declarePackage('config.v1', {
     },
   },
   TokenConfig: {
-    about: 'TokenConfig says how long tokens last.',
+    about: 'TokenConfig defines the lifetime of tokens.',
     fields: {
-      accessTokenMaxAgeSeconds: ['int32', 'From their issue on.'],
+      accessTokenMaxAgeSeconds: ['int32', 'Maximum age of a token since its issue, in seconds.'],
       accessTokenInactivityTimeoutSeconds: ['int32', 'Deprecated.'],
       accessTokenInactivityTimeout: ['string', 'Without use, as 10m0s.'],
     },
@@ -309,35 +315,38 @@ export const configPackage = declarePackage('config.v1', {
   ),
   HubSource: {
     about: 'HubSource is a source.',
-    fields: { name: ['!string', 'Its name.'], disabled: ['!boolean', 'Whether it is off.'] },
+    fields: { name: ['!string', 'Name of the source.'], disabled: ['!boolean', 'Whether it is off.'] },
   },
   HubSourceStatus: {
     about: 'HubSourceStatus is a source.',
     fields: {
-      name: ['!string', 'Its name.'],
+      name: ['!string', 'Name of the source.'],
       disabled: ['!boolean', 'Whether it is off.'],
       status: ['string', 'Success or Error.'],
       message: ['string', 'Why.'],
     },
   },
   ...kind('Project', 'Project configures requests of projects.', {
-    projectRequestMessage: ['string', 'What a user reads who may not request projects.'],
+    projectRequestMessage: ['string', 'Message for users that are not allowed to request projects.'],
     projectRequestTemplate: ['#TemplateReference', 'Template in openshift-config that projects are made by.'],
   }),
-  TemplateReference: { about: 'TemplateReference names a template.', fields: { name: ['string', 'Its name.'] } },
+  TemplateReference: {
+    about: 'TemplateReference names a template.',
+    fields: { name: ['string', 'Name of the template.'] },
+  },
   ...kind(
     'Proxy',
     'Proxy configures the way out of the cluster.',
     {
-      httpProxy: ['string', 'For HTTP.'],
-      httpsProxy: ['string', 'For HTTPS.'],
+      httpProxy: ['string', 'Proxy for HTTP.'],
+      httpsProxy: ['string', 'Proxy for HTTPS.'],
       noProxy: ['string', 'Hosts and ranges without it, separated by commas.'],
       readinessEndpoints: ['[]string', 'URLs that show whether it works.'],
       trustedCA: [CONFIG_MAP, 'Authorities, key ca-bundle.crt.'],
     },
     {
-      httpProxy: ['string', 'For HTTP.'],
-      httpsProxy: ['string', 'For HTTPS.'],
+      httpProxy: ['string', 'Proxy for HTTP.'],
+      httpsProxy: ['string', 'Proxy for HTTPS.'],
       noProxy: ['string', 'Hosts and ranges without it.'],
     },
   ),
@@ -347,9 +356,12 @@ export const configPackage = declarePackage('config.v1', {
     defaultNodeSelector: ['string', 'Node selector of pods without one.'],
     mastersSchedulable: ['boolean', 'Whether pods may run on masters.'],
   }),
-  SecretNameReference: { about: 'SecretNameReference names a secret.', fields: { name: ['!string', 'Its name.'] } },
+  SecretNameReference: {
+    about: 'SecretNameReference names a secret.',
+    fields: { name: ['!string', 'Name of the secret.'] },
+  },
   ConfigMapNameReference: {
     about: 'ConfigMapNameReference names a config map.',
-    fields: { name: ['!string', 'Its name.'] },
+    fields: { name: ['!string', 'Name of the config map.'] },
   },
 });

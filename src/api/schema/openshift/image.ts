@@ -15,12 +15,12 @@ const imageFields: Readonly<Record<string, DeclaredField>> = {
 
 const tagFields: Readonly<Record<string, DeclaredField>> = {
   name: ['!string', 'Name of the tag.'],
-  annotations: ['{}string', 'What is said of the tag.'],
-  from: ['#core.ObjectReference', 'Where images of the tag come from: DockerImage, ImageStreamTag, ImageStreamImage.'],
+  annotations: ['{}string', 'Annotations of the tag.'],
+  from: ['#core.ObjectReference', 'Source of the images of the tag: DockerImage, ImageStreamTag, ImageStreamImage.'],
   reference: ['boolean', 'The tag is only a reference; nothing is imported.'],
   generation: ['int64', 'Counts changes of the tag; an import that is older is to be done again.'],
-  importPolicy: ['#TagImportPolicy', 'How the image is imported.'],
-  referencePolicy: ['#TagReferencePolicy', 'How references to the tag are resolved.'],
+  importPolicy: ['#TagImportPolicy', 'Settings for the import of the image.'],
+  referencePolicy: ['#TagReferencePolicy', 'Resolution of references to the tag.'],
 };
 
 export const imagePackage = declarePackage('image.v1', {
@@ -43,7 +43,7 @@ export const imagePackage = declarePackage('image.v1', {
     fields: {
       type: ['!string', 'Type of the signature.'],
       content: ['!byte', 'The signature.'],
-      imageIdentity: ['string', 'What the signature says it is of.'],
+      imageIdentity: ['string', 'Identity of the image in the signature.'],
       signedClaims: ['{}string', 'Claims of the signature.'],
       created: ['date-time', 'When it was made.'],
     },
@@ -52,20 +52,20 @@ export const imagePackage = declarePackage('image.v1', {
     isKind: true,
     about: 'An image stream is a history of images for each of its tags.',
     fields: {
-      spec: ['#ImageStreamSpec', 'Where images come from.'],
+      spec: ['#ImageStreamSpec', 'Source of the images.'],
       status: ['#ImageStreamStatus', 'Images of the tags.'],
     },
   },
   ImageStreamSpec: {
-    about: 'ImageStreamSpec says where images of the tags come from.',
+    about: 'ImageStreamSpec describes where images of the tags come from.',
     fields: {
-      lookupPolicy: ['#ImageLookupPolicy', 'Who may refer to the stream by its name.'],
+      lookupPolicy: ['#ImageLookupPolicy', 'Objects that may refer to the stream by its name.'],
       dockerImageRepository: ['string', 'Repository from which tags are imported.'],
       tags: ['[]#TagReference', 'Tags with their sources.'],
     },
   },
   ImageLookupPolicy: {
-    about: 'ImageLookupPolicy says who may use the stream in the place of an image.',
+    about: 'ImageLookupPolicy describes which objects may use the stream in the place of an image.',
     fields: { local: ['!boolean', 'Pods of the namespace may name an image by stream and tag alone.'] },
   },
   TagReference: { about: 'TagReference is a tag with its source.', fields: tagFields },
@@ -94,7 +94,7 @@ export const imagePackage = declarePackage('image.v1', {
     fields: {
       tag: ['!string', 'Name of the tag.'],
       items: ['![]#TagEvent', 'Images, the latest first.'],
-      conditions: ['[]#TagEventCondition', 'What is wrong with the tag.'],
+      conditions: ['[]#TagEventCondition', 'Conditions of the tag.'],
     },
   },
   TagEvent: {
@@ -124,7 +124,7 @@ export const imagePackage = declarePackage('image.v1', {
       tag: ['#TagReference', 'The tag as the spec of the stream has it.'],
       generation: ['int64', 'Generation of the tag.'],
       lookupPolicy: ['#ImageLookupPolicy', 'That of the stream.'],
-      conditions: ['[]#TagEventCondition', 'What is wrong with the tag.'],
+      conditions: ['[]#TagEventCondition', 'Conditions of the tag.'],
       image: ['#Image', 'The image.'],
     },
   },
@@ -165,10 +165,10 @@ export const imagePackage = declarePackage('image.v1', {
   },
   ImageStreamImport: {
     isRequest: true,
-    about: 'An image stream import finds images, and puts them into a stream where it is asked to.',
+    about: 'An image stream import searches images and optionally adds them to a stream.',
     fields: {
-      spec: ['!#ImageStreamImportSpec', 'What to find.'],
-      status: ['#ImageStreamImportStatus', 'What was found.'],
+      spec: ['!#ImageStreamImportSpec', 'Images to import.'],
+      status: ['#ImageStreamImportStatus', 'Result of the import.'],
     },
   },
   ImageStreamImportSpec: {
@@ -183,8 +183,8 @@ export const imagePackage = declarePackage('image.v1', {
     about: 'RepositoryImportSpec names a repository.',
     fields: {
       from: ['!#core.ObjectReference', 'The repository, kind DockerImage.'],
-      importPolicy: ['#TagImportPolicy', 'How images are imported.'],
-      referencePolicy: ['#TagReferencePolicy', 'How references are resolved.'],
+      importPolicy: ['#TagImportPolicy', 'Settings for the import of images.'],
+      referencePolicy: ['#TagReferencePolicy', 'Resolution of references.'],
       includeManifest: ['boolean', 'The answer has the manifest.'],
     },
   },
@@ -193,8 +193,8 @@ export const imagePackage = declarePackage('image.v1', {
     fields: {
       from: ['!#core.ObjectReference', 'The image, kind DockerImage.'],
       to: ['#core.LocalObjectReference', 'The tag; default: that of the image.'],
-      importPolicy: ['#TagImportPolicy', 'How the image is imported.'],
-      referencePolicy: ['#TagReferencePolicy', 'How references are resolved.'],
+      importPolicy: ['#TagImportPolicy', 'Settings for the import of the image.'],
+      referencePolicy: ['#TagReferencePolicy', 'Resolution of references.'],
       includeManifest: ['boolean', 'The answer has the manifest.'],
     },
   },
@@ -202,15 +202,15 @@ export const imagePackage = declarePackage('image.v1', {
     about: 'ImageStreamImportStatus is what was found.',
     fields: {
       import: ['#ImageStream', 'The stream after the import.'],
-      repository: ['#RepositoryImportStatus', 'Of the repository.'],
-      images: ['[]#ImageImportStatus', 'Of the images, in their order.'],
+      repository: ['#RepositoryImportStatus', 'Result for the repository.'],
+      images: ['[]#ImageImportStatus', 'Results for the images, in their order.'],
     },
   },
   RepositoryImportStatus: {
     about: 'RepositoryImportStatus is what was found in a repository.',
     fields: {
       status: ['#meta.Status', 'Whether it was found.'],
-      images: ['[]#ImageImportStatus', 'Its images.'],
+      images: ['[]#ImageImportStatus', 'Images of the repository.'],
       additionalTags: ['[]string', 'Tags that were not imported.'],
     },
   },

@@ -9,17 +9,17 @@ const machineTypes: Readonly<Record<string, DeclaredType>> = {
     isKind: true,
     about: 'Machine is a host of the cluster: a BareMetalHost that it has claimed, and the Node that runs there.',
     fields: {
-      spec: ['#MachineSpec', 'What the machine shall be.'],
-      status: ['#MachineStatus', 'What it is.'],
+      spec: ['#MachineSpec', 'Desired state of the machine.'],
+      status: ['#MachineStatus', 'Observed state of the machine.'],
     },
   },
   MachineSpec: {
-    about: 'MachineSpec is what a machine shall be.',
+    about: 'MachineSpec is the desired state of a machine.',
     fields: {
       metadata: ['#MachineObjectMeta', 'Labels and annotations that the Node gets.'],
       lifecycleHooks: ['#LifecycleHooks', 'Components that hold the deletion of the machine.'],
       taints: ['[]#core.Taint', 'Taints that the Node gets.'],
-      providerSpec: ['#ProviderSpec', 'Which host the machine claims, and what is installed there.'],
+      providerSpec: ['#ProviderSpec', 'Host that the machine claims, and its installation.'],
       providerID: ['string', 'Identity of the host, as in the Node; set when a host is claimed.'],
     },
   },
@@ -61,7 +61,7 @@ const machineTypes: Readonly<Record<string, DeclaredType>> = {
       errorMessage: ['string', 'Why the machine has failed.'],
       providerStatus: ['any', 'The claimed host.'],
       addresses: ['[]#core.NodeAddress', 'Addresses of the host.'],
-      lastOperation: ['#LastOperation', 'What was done last.'],
+      lastOperation: ['#LastOperation', 'Last operation.'],
       phase: ['string', 'Provisioning, Provisioned, Running, Deleting or Failed.'],
       conditions: ['[]#Condition', 'Drainable, Drained, Terminable and InstanceExists.'],
     },
@@ -69,16 +69,16 @@ const machineTypes: Readonly<Record<string, DeclaredType>> = {
   LastOperation: {
     about: 'LastOperation is what a controller did last.',
     fields: {
-      description: ['string', 'In words.'],
+      description: ['string', 'Description of the operation.'],
       lastUpdated: ['date-time', 'When.'],
-      state: ['string', 'Its outcome.'],
-      type: ['string', 'Its kind.'],
+      state: ['string', 'State of the operation.'],
+      type: ['string', 'Type of the operation.'],
     },
   },
   Condition: {
     about: 'Condition is one observation.',
     fields: {
-      type: ['!string', 'What was observed.'],
+      type: ['!string', 'Type of the condition.'],
       status: ['!string', 'True, False or Unknown.'],
       severity: ['string', 'Error, Warning or Info, where the status is not the wanted one.'],
       lastTransitionTime: ['date-time', 'When the status changed last.'],
@@ -93,25 +93,25 @@ const setTypes: Readonly<Record<string, DeclaredType>> = {
     isKind: true,
     about: 'MachineSet keeps a number of machines that are made by one template.',
     fields: {
-      spec: ['#MachineSetSpec', 'How many, and how they are made.'],
-      status: ['#MachineSetStatus', 'How many there are.'],
+      spec: ['#MachineSetSpec', 'Number and template of the machines.'],
+      status: ['#MachineSetStatus', 'Number of machines.'],
     },
   },
   MachineSetSpec: {
-    about: 'MachineSetSpec is what a set shall hold.',
+    about: 'MachineSetSpec is the desired state of a set.',
     fields: {
       replicas: ['int32', 'Number of machines; default 1.'],
-      minReadySeconds: ['int32', 'How long a Node is Ready before its machine counts as available.'],
-      deletePolicy: ['string', 'Which machines are deleted first: Random, Newest or Oldest; default Random.'],
+      minReadySeconds: ['int32', 'Seconds for which a Node must be Ready before its machine is available.'],
+      deletePolicy: ['string', 'Machines that are deleted first: Random, Newest or Oldest; default Random.'],
       selector: ['#meta.LabelSelector', 'Machines of the set.'],
-      template: ['#MachineTemplateSpec', 'What machines are made by.'],
+      template: ['#MachineTemplateSpec', 'Template of the machines.'],
     },
   },
   MachineTemplateSpec: {
     about: 'MachineTemplateSpec is what machines are made by.',
     fields: {
       metadata: ['#MachineObjectMeta', 'Labels and annotations of the machines.'],
-      spec: ['#MachineSpec', 'What the machines shall be.'],
+      spec: ['#MachineSpec', 'Desired state of the machines.'],
     },
   },
   MachineSetStatus: {
@@ -133,7 +133,7 @@ const healthCheckTypes: Readonly<Record<string, DeclaredType>> = {
     isKind: true,
     about: 'MachineHealthCheck deletes machines whose Nodes are not healthy, so that their sets replace them.',
     fields: {
-      spec: ['#MachineHealthCheckSpec', 'What is watched, and what is unhealthy.'],
+      spec: ['#MachineHealthCheckSpec', 'Machines that are watched, and conditions that are unhealthy.'],
       status: ['#MachineHealthCheckStatus', 'How many machines are healthy.'],
     },
   },
@@ -154,8 +154,8 @@ const healthCheckTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'UnhealthyCondition is a condition of a Node that lasts.',
     fields: {
       type: ['!string', 'Type of the condition.'],
-      status: ['!string', 'Its status.'],
-      timeout: ['!string', 'How long it lasts before the Node is unhealthy.'],
+      status: ['!string', 'Status of the condition.'],
+      timeout: ['!string', 'Duration of the condition after which the Node is unhealthy.'],
     },
   },
   MachineHealthCheckStatus: {

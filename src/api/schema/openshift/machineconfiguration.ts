@@ -55,7 +55,7 @@ export const machineConfigurationPackage = declarePackage('machineconfiguration.
         'int-or-string',
         'Number or percentage of nodes of the pool that may be unavailable during an update. Default: 1.',
       ],
-      configuration: ['#MachineConfigPoolStatusConfiguration', 'Rendered configuration that the nodes shall have.'],
+      configuration: ['#MachineConfigPoolStatusConfiguration', 'Rendered configuration that is desired for the nodes.'],
     },
     {
       observedGeneration: OBSERVED,
@@ -106,7 +106,7 @@ export const machineConfigurationPackage = declarePackage('machineconfiguration.
     'ContainerRuntimeConfig configures the container runtime of pools.',
     {
       machineConfigPoolSelector: POOL_SELECTOR,
-      containerRuntimeConfig: ['#ContainerRuntimeConfiguration', 'What is configured.'],
+      containerRuntimeConfig: ['#ContainerRuntimeConfiguration', 'Settings of the container runtime.'],
     },
     { observedGeneration: OBSERVED, conditions: ['[]#ContainerRuntimeConfigCondition', 'The last three results.'] },
   ),

@@ -4,7 +4,7 @@ import { type DeclaredField, declarePackage } from './declare.ts';
 const issued: Readonly<Record<string, DeclaredField>> = {
   clientName: ['string', 'The client that the token was issued to.'],
   expiresIn: ['int64', 'Seconds from the creation until the token expires; 0: it does not.'],
-  scopes: ['[]string', 'What the token may be used for.'],
+  scopes: ['[]string', 'Scopes of the token.'],
   redirectURI: ['string', 'The redirect of the authorization.'],
 };
 const holder: Readonly<Record<string, DeclaredField>> = {
@@ -28,7 +28,7 @@ export const oauthPackage = declarePackage('oauth.v1', {
       additionalSecrets: ['[]string', 'Further secrets, for rotation.'],
       respondWithChallenges: ['boolean', 'Requests without credentials get a challenge in the place of a login page.'],
       redirectURIs: ['[]string', 'Accepted redirects.'],
-      grantMethod: ['string', 'auto grants without a question; prompt asks the user.'],
+      grantMethod: ['string', 'auto: grant without confirmation; prompt: the user must confirm.'],
       scopeRestrictions: ['[]#ScopeRestriction', 'Scopes that the client may request; none: all.'],
       accessTokenMaxAgeSeconds: ['int32', 'Overrides the age of access tokens; 0: no limit.'],
       accessTokenInactivityTimeoutSeconds: ['int32', 'Overrides the inactivity limit; 0: no limit, else at least 300.'],

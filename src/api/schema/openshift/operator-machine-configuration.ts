@@ -12,8 +12,8 @@ const actionOf = (name: string): DeclaredType => ({
   about: `${name} is one step of a policy.`,
   fields: {
     type: ['!string', ACTION_TYPE],
-    reload: ['#ReloadService', 'With type Reload.'],
-    restart: ['#RestartService', 'With type Restart.'],
+    reload: ['#ReloadService', 'Settings for type Reload.'],
+    restart: ['#RestartService', 'Settings for type Restart.'],
   },
 });
 
@@ -48,7 +48,12 @@ const parts = (suffix: 'Spec' | 'Status'): DeclaredType['fields'] => ({
 const { MachineConfiguration, MachineConfigurationSpec } = staticPodKind(
   'MachineConfiguration',
   'MachineConfiguration configures how machine configurations are applied.',
-  { nodeDisruptionPolicy: ['#NodeDisruptionPolicyConfig', 'What a change of a file, unit or SSH key does to a node.'] },
+  {
+    nodeDisruptionPolicy: [
+      '#NodeDisruptionPolicyConfig',
+      'Actions on a node after a change of a file, unit or SSH key.',
+    ],
+  },
 ) as Record<'MachineConfiguration' | 'MachineConfigurationSpec', DeclaredType>;
 
 export const machineConfigurationTypes: Readonly<Record<string, DeclaredType>> = {

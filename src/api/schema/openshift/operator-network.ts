@@ -25,9 +25,9 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'DefaultNetworkDefinition is the network of all pods.',
     fields: {
       type: ['!string', 'The plug-in.'],
-      openshiftSDNConfig: ['any', 'Of OpenShift SDN.'],
-      ovnKubernetesConfig: ['any', 'Of OVN-Kubernetes.'],
-      kuryrConfig: ['any', 'Of Kuryr.'],
+      openshiftSDNConfig: ['any', 'Settings for OpenShift SDN.'],
+      ovnKubernetesConfig: ['any', 'Settings for OVN-Kubernetes.'],
+      kuryrConfig: ['any', 'Settings for Kuryr.'],
     },
   },
   ...operatorKind(
@@ -52,7 +52,7 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
     fields: {
       name: ['!string', 'Name of the entry.'],
       zones: ['![]string', 'The domains.'],
-      forwardPlugin: ['!#ForwardPlugin', 'Where the queries are sent.'],
+      forwardPlugin: ['!#ForwardPlugin', 'Servers to which queries are forwarded.'],
     },
   },
   ForwardPlugin: {
@@ -67,8 +67,8 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'Upstream is a name server.',
     fields: {
       type: ['!string', 'SystemResolvConf or Network.'],
-      address: ['string', 'Its address.'],
-      port: ['int32', 'Its port.'],
+      address: ['string', 'Address of the upstream.'],
+      port: ['int32', 'Port of the upstream.'],
     },
   },
   ...operatorKind(
@@ -76,16 +76,16 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
     'IngressController is the router of a domain.',
     {
       domain: ['string', 'Domain of the routes.'],
-      replicas: ['int32', 'How many routers are wanted.'],
+      replicas: ['int32', 'Desired number of routers.'],
       httpErrorCodePages: ['any', 'Pages of errors.'],
-      endpointPublishingStrategy: ['#EndpointPublishingStrategy', 'How the routers are reached.'],
+      endpointPublishingStrategy: ['#EndpointPublishingStrategy', 'Way in which the routers are reached.'],
       defaultCertificate: ['#core.LocalObjectReference', 'Secret with the certificate of routes that have none.'],
       namespaceSelector: ['#meta.LabelSelector', 'Namespaces of the routes.'],
       routeSelector: ['#meta.LabelSelector', 'Labels of the routes.'],
       nodePlacement: ['#NodePlacement', 'Nodes of the routers.'],
       tlsSecurityProfile: ['any', 'TLS versions and ciphers.'],
       clientTLS: ['any', 'Certificates of clients.'],
-      routeAdmission: ['any', 'Which routes are admitted.'],
+      routeAdmission: ['any', 'Routes that are admitted.'],
       logging: ['any', 'Access logs.'],
       httpHeaders: ['any', 'Changes of headers.'],
       httpEmptyRequestsPolicy: ['string', 'Respond or Ignore.'],
@@ -93,10 +93,10 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
       unsupportedConfigOverrides: ['any', 'Further settings.'],
     },
     {
-      availableReplicas: ['int32', 'How many routers answer.'],
+      availableReplicas: ['int32', 'Number of routers that respond.'],
       selector: ['string', 'Labels of the routers.'],
       domain: ['string', 'Domain of the routes.'],
-      endpointPublishingStrategy: ['#EndpointPublishingStrategy', 'How the routers are reached.'],
+      endpointPublishingStrategy: ['#EndpointPublishingStrategy', 'Way in which the routers are reached.'],
       conditions: ['[]#OperatorCondition', 'The state.'],
       tlsProfile: ['any', 'TLS versions and ciphers in force.'],
       observedGeneration: ['int64', 'Generation of the spec that was seen last.'],
@@ -106,10 +106,10 @@ export const networkTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'EndpointPublishingStrategy is how routers are reached.',
     fields: {
       type: ['!string', 'HostNetwork, LoadBalancerService, NodePortService or Private.'],
-      loadBalancer: ['any', 'With type LoadBalancerService.'],
-      hostNetwork: ['any', 'With type HostNetwork.'],
-      private: ['any', 'With type Private.'],
-      nodePort: ['any', 'With type NodePortService.'],
+      loadBalancer: ['any', 'Settings for type LoadBalancerService.'],
+      hostNetwork: ['any', 'Settings for type HostNetwork.'],
+      private: ['any', 'Settings for type Private.'],
+      nodePort: ['any', 'Settings for type NodePortService.'],
     },
   },
 };

@@ -15,15 +15,15 @@ export const OPERATOR_STATUS: Fields = {
   observedGeneration: ['int64', 'Generation of the spec that was seen last.'],
   conditions: ['[]#OperatorCondition', 'Available, Progressing, Degraded and their parts.'],
   version: ['string', 'The version that is reached.'],
-  readyReplicas: ['int32', 'How many instances are ready and at the desired state.'],
+  readyReplicas: ['int32', 'Number of instances that are ready and in the desired state.'],
   generations: ['[]#GenerationStatus', 'Generations of the objects that the controller has made.'],
 };
 
 const STATIC_POD_SPEC: Fields = {
   ...OPERATOR_SPEC,
   forceRedeploymentReason: ['string', 'Any other value than the one before makes a new revision.'],
-  failedRevisionLimit: ['int32', 'How many failed revisions are kept. -1: all; 0 or absent: 5.'],
-  succeededRevisionLimit: ['int32', 'How many successful revisions are kept. -1: all; 0 or absent: 5.'],
+  failedRevisionLimit: ['int32', 'Number of failed revisions that are kept. -1: all; 0 or absent: 5.'],
+  succeededRevisionLimit: ['int32', 'Number of successful revisions that are kept. -1: all; 0 or absent: 5.'],
 };
 
 const STATIC_POD_STATUS: Fields = {
@@ -42,10 +42,10 @@ export const operatorKind = (
   [name]: {
     isKind: true,
     about,
-    fields: { spec: [`!#${name}Spec`, 'What is wanted.'], status: [`#${name}Status`, 'What is observed.'] },
+    fields: { spec: [`!#${name}Spec`, 'Desired state.'], status: [`#${name}Status`, 'Observed state.'] },
   },
-  [`${name}Spec`]: { about: `${name}Spec is what is wanted.`, fields: spec },
-  [`${name}Status`]: { about: `${name}Status is what is observed.`, fields: status },
+  [`${name}Spec`]: { about: `${name}Spec is the desired state.`, fields: spec },
+  [`${name}Status`]: { about: `${name}Status is the observed state.`, fields: status },
 });
 
 export const staticPodKind = (name: string, about: string, more: Fields = {}): Record<string, DeclaredType> =>
@@ -66,9 +66,9 @@ export const sharedOperatorTypes: Readonly<Record<string, DeclaredType>> = {
     about: 'GenerationStatus is the last generation of an object that the controller has made.',
     fields: {
       group: ['!string', 'Group of the object.'],
-      resource: ['!string', 'Its resource.'],
-      namespace: ['!string', 'Its namespace.'],
-      name: ['!string', 'Its name.'],
+      resource: ['!string', 'Resource of the object.'],
+      namespace: ['!string', 'Namespace of the object.'],
+      name: ['!string', 'Name of the object.'],
       lastGeneration: ['!int64', 'The generation.'],
       hash: ['!string', 'Digest of an object without generations.'],
     },
@@ -82,8 +82,11 @@ export const sharedOperatorTypes: Readonly<Record<string, DeclaredType>> = {
       lastFailedRevision: ['int32', 'The revision that failed last.'],
       lastFailedTime: ['date-time', 'When it failed.'],
       lastFailedReason: ['string', 'Why, as one CamelCase word.'],
-      lastFailedCount: ['int32', 'How often its installation failed.'],
-      lastFallbackCount: ['int32', 'How often the node went back to an older revision because of it.'],
+      lastFailedCount: ['int32', 'Number of failed installations of the revision.'],
+      lastFallbackCount: [
+        'int32',
+        'Number of times that the node returned to an older revision because of this revision.',
+      ],
       lastFailedRevisionErrors: ['[]string', 'Errors of the failed revision.'],
     },
   },

@@ -22,7 +22,7 @@ export const operatorPackage = declarePackage('operator.v1', {
   }),
   OAuthAPIServerStatus: {
     about: 'OAuthAPIServerStatus is the state of the server of OAuth objects.',
-    fields: { latestAvailableRevision: ['int32', 'Its newest revision.'] },
+    fields: { latestAvailableRevision: ['int32', 'Newest revision of the OAuth API server.'] },
   },
   ...operatorKind('Config', 'Config is the configuration of the cluster.'),
   ...operatorKind('Storage', 'Storage is the storage of the cluster.'),

@@ -12,13 +12,13 @@ export const projectPackage = declarePackage('project.v1', {
   },
   ProjectSpec: {
     about: 'ProjectSpec holds the finalizers of the namespace.',
-    fields: { finalizers: ['[]string', 'What has to finish before the project is removed.'] },
+    fields: { finalizers: ['[]string', 'Finalizers that must complete before the project is deleted.'] },
   },
   ProjectStatus: {
     about: 'ProjectStatus is the state of the namespace.',
     fields: {
       phase: ['string', 'Active or Terminating.'],
-      conditions: ['[]#core.NamespaceCondition', 'What removal waits for.'],
+      conditions: ['[]#core.NamespaceCondition', 'Conditions of the deletion of the project.'],
     },
   },
   ProjectRequest: {

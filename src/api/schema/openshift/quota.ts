@@ -3,7 +3,7 @@ import { type DeclaredField, declarePackage } from './declare.ts';
 
 const FIELDS: Readonly<Record<string, DeclaredField>> = {
   spec: ['!#ClusterResourceQuotaSpec', 'The limits, and the projects that they hold for together.'],
-  status: ['#ClusterResourceQuotaStatus', 'What is used.'],
+  status: ['#ClusterResourceQuotaStatus', 'Usage.'],
 };
 
 export const quotaPackage = declarePackage('quota.v1', {
@@ -32,17 +32,17 @@ export const quotaPackage = declarePackage('quota.v1', {
     },
   },
   ClusterResourceQuotaStatus: {
-    about: 'ClusterResourceQuotaStatus says what is used.',
+    about: 'ClusterResourceQuotaStatus is the usage of the quota.',
     fields: {
-      total: ['#core.ResourceQuotaStatus', 'By all projects together.'],
-      namespaces: ['[]#ResourceQuotaStatusByNamespace', 'By each project.'],
+      total: ['#core.ResourceQuotaStatus', 'Usage of all projects together.'],
+      namespaces: ['[]#ResourceQuotaStatusByNamespace', 'Usage of each project.'],
     },
   },
   ResourceQuotaStatusByNamespace: {
-    about: 'ResourceQuotaStatusByNamespace says what one project uses.',
+    about: 'ResourceQuotaStatusByNamespace is the usage of one project.',
     fields: {
       namespace: ['!string', 'The project.'],
-      status: ['!#core.ResourceQuotaStatus', 'What it uses.'],
+      status: ['!#core.ResourceQuotaStatus', 'Usage of the project.'],
     },
   },
 });

@@ -7,7 +7,7 @@ export const routePackage = declarePackage('route.v1', {
     about: 'A route exposes a service under a host name, with or without TLS, through the routers of the cluster.',
     fields: {
       spec: ['!#RouteSpec', 'The desired state of the route.'],
-      status: ['#RouteStatus', 'What routers say about the route.'],
+      status: ['#RouteStatus', 'State of the route, reported by routers.'],
     },
   },
   RouteSpec: {
@@ -44,14 +44,14 @@ export const routePackage = declarePackage('route.v1', {
     },
   },
   TLSConfig: {
-    about: 'TLSConfig says where TLS ends and with which certificates.',
+    about: 'TLSConfig describes where TLS ends and with which certificates.',
     fields: {
       termination: ['!string', 'edge, passthrough or reencrypt.'],
       certificate: ['string', 'Serving certificate with its chain, PEM; default: the certificate of the router.'],
       key: ['string', 'Private key of the certificate, PEM.'],
       caCertificate: ['string', 'Certificates of the authority of the serving certificate, PEM.'],
       destinationCACertificate: ['string', 'Authority of the certificates of the back ends, PEM; only with reencrypt.'],
-      insecureEdgeTerminationPolicy: ['string', 'What HTTP requests get: None, Allow or Redirect.'],
+      insecureEdgeTerminationPolicy: ['string', 'Handling of HTTP requests: None, Allow or Redirect.'],
     },
   },
   RouteStatus: {

@@ -6,7 +6,7 @@ const TEMPLATE: DeclaredField = ['!#core.PodTemplateSpec', 'The pod template to 
 export const securityPackage = declarePackage('security.v1', {
   SecurityContextConstraints: {
     isKind: true,
-    about: 'SecurityContextConstraints governs what pods may ask for, and supplies what they leave out.',
+    about: 'SecurityContextConstraints limits the security settings that pods may request, and supplies defaults.',
     fields: {
       priority: ['int32', 'Order in which constraints are tried, highest first; default 0.'],
       allowPrivilegedContainer: ['boolean', 'Whether containers may be privileged.'],
@@ -39,14 +39,14 @@ export const securityPackage = declarePackage('security.v1', {
     fields: { driver: ['!string', 'Name of the driver.'] },
   },
   SELinuxContextStrategyOptions: {
-    about: 'SELinuxContextStrategyOptions says how SELinux labels are chosen.',
+    about: 'SELinuxContextStrategyOptions describes how SELinux labels are chosen.',
     fields: {
       type: ['string', 'MustRunAs or RunAsAny.'],
       seLinuxOptions: ['#core.SELinuxOptions', 'The label of MustRunAs; a missing level is that of the namespace.'],
     },
   },
   RunAsUserStrategyOptions: {
-    about: 'RunAsUserStrategyOptions says how the user of containers is chosen.',
+    about: 'RunAsUserStrategyOptions describes how the user of containers is chosen.',
     fields: {
       type: ['string', 'MustRunAs, MustRunAsRange, MustRunAsNonRoot or RunAsAny.'],
       uid: ['int64', 'The user of MustRunAs.'],
@@ -55,14 +55,14 @@ export const securityPackage = declarePackage('security.v1', {
     },
   },
   SupplementalGroupsStrategyOptions: {
-    about: 'SupplementalGroupsStrategyOptions says how supplemental groups are chosen.',
+    about: 'SupplementalGroupsStrategyOptions describes how supplemental groups are chosen.',
     fields: {
       type: ['string', 'MustRunAs or RunAsAny.'],
       ranges: ['[]#IDRange', 'Groups of MustRunAs; default: those of the namespace.'],
     },
   },
   FSGroupStrategyOptions: {
-    about: 'FSGroupStrategyOptions says how the group of volumes is chosen.',
+    about: 'FSGroupStrategyOptions describes how the group of volumes is chosen.',
     fields: {
       type: ['string', 'MustRunAs or RunAsAny.'],
       ranges: ['[]#IDRange', 'Groups of MustRunAs; default: the first group of the namespace.'],

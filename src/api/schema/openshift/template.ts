@@ -8,7 +8,7 @@ export const templatePackage = declarePackage('template.v1', {
     fields: {
       message: ['string', 'Text that is shown when the template has been instantiated; may refer to parameters.'],
       objects: ['![]any', 'Objects to make, with references to parameters.'],
-      parameters: ['[]#Parameter', 'What the objects refer to.'],
+      parameters: ['[]#Parameter', 'Parameters of the objects.'],
       labels: ['{}string', 'Labels that every object gets.'],
     },
   },
@@ -17,10 +17,10 @@ export const templatePackage = declarePackage('template.v1', {
     fields: {
       name: ['!string', 'Name by which objects refer to it.'],
       displayName: ['string', 'Name for people.'],
-      description: ['string', 'What it is for.'],
-      value: ['string', 'Its value; generated where it is empty and generate is set.'],
+      description: ['string', 'Purpose of the parameter.'],
+      value: ['string', 'Value of the parameter; generated if the value is empty and generate is set.'],
       generate: ['string', 'The generator; expression is the only one.'],
-      from: ['string', 'What the generator reads: an expression such as [a-z]{8}.'],
+      from: ['string', 'Input of the generator: an expression such as [a-z]{8}.'],
       required: ['boolean', 'It must have a value.'],
     },
   },
@@ -28,8 +28,8 @@ export const templatePackage = declarePackage('template.v1', {
     isKind: true,
     about: 'A template instance creates the objects of a template with the permissions of its requester.',
     fields: {
-      spec: ['!#TemplateInstanceSpec', 'The template and who asks for it.'],
-      status: ['#TemplateInstanceStatus', 'What has become of it.'],
+      spec: ['!#TemplateInstanceSpec', 'Template and requester.'],
+      status: ['#TemplateInstanceStatus', 'Result of the instantiation.'],
     },
   },
   TemplateInstanceSpec: {
@@ -46,14 +46,14 @@ export const templatePackage = declarePackage('template.v1', {
       username: ['string', 'Name of the user.'],
       uid: ['string', 'UID of the user.'],
       groups: ['[]string', 'Groups of the user.'],
-      extra: ['{}[]string', 'What else the authenticator said of the user.'],
+      extra: ['{}[]string', 'Additional information from the authenticator.'],
     },
   },
   TemplateInstanceStatus: {
     about: 'TemplateInstanceStatus is the state of the instance.',
     fields: {
       conditions: ['[]#TemplateInstanceCondition', 'Ready or InstantiateFailure.'],
-      objects: ['[]#TemplateInstanceObject', 'What has been created.'],
+      objects: ['[]#TemplateInstanceObject', 'Created objects.'],
     },
   },
   TemplateInstanceCondition: {
@@ -73,7 +73,7 @@ export const templatePackage = declarePackage('template.v1', {
   BrokerTemplateInstance: {
     isKind: true,
     about: 'A broker template instance is what a service broker knows of a template instance.',
-    fields: { spec: ['!#BrokerTemplateInstanceSpec', 'What it refers to.'] },
+    fields: { spec: ['!#BrokerTemplateInstanceSpec', 'Referenced objects.'] },
   },
   BrokerTemplateInstanceSpec: {
     about: 'BrokerTemplateInstanceSpec names the instance, its secret and its bindings.',

@@ -18,7 +18,10 @@ export const userPackage = declarePackage('user.v1', {
       providerName: ['!string', 'Name of the identity provider.'],
       providerUserName: ['!string', 'Unique name of the login at the provider.'],
       user: ['!#core.ObjectReference', 'The user that the identity is mapped to.'],
-      extra: ['{}string', 'What the provider reports beside the name, such as email and preferred_username.'],
+      extra: [
+        '{}string',
+        'Information from the provider in addition to the name, such as email and preferred_username.',
+      ],
     },
   },
   UserIdentityMapping: {

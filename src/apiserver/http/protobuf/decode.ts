@@ -63,7 +63,7 @@ function decodeEnvelope(bytes: Buffer): JsonObject {
 }
 
 const unsupported = (what: string): ApiError =>
-  new ApiError('UnsupportedMediaType', `${what} is not known in protobuf form; send application/json`);
+  new ApiError('UnsupportedMediaType', `${what} has no protobuf representation; send application/json`);
 
 function decodeMessage(bytes: Buffer, index: number, depth: number): JsonObject {
   if (depth > MAX_NESTING) throw new WireError('message is nested too deeply');

@@ -23,7 +23,7 @@ export function hasMessage(typeName: string): boolean {
 /** Encodes an object without the envelope. The type must have a protobuf form. */
 export function encodeMessage(typeName: string, object: JsonObject): Buffer {
   const index = indexOfMessage(typeName);
-  if (index === undefined) throw new Error(`${typeName} has no protobuf form`);
+  if (index === undefined) throw new Error(`${typeName} has no protobuf representation`);
   writer.reset();
   writeMessage(index, object);
   return writer.finish();

@@ -179,7 +179,7 @@ function exchange(
       clearTimeout(timer);
       if (error instanceof CodedError) reject(error);
       else if (request.reusedSocket && isClosed(error)) reject(new StaleConnection(error));
-      else if (target.signal.aborted) reject(new CodedError('aborted', 'the client went away', { cause: error }));
+      else if (target.signal.aborted) reject(new CodedError('aborted', 'the client disconnected', { cause: error }));
       else
         reject(
           new CodedError('connect-failed', `${target.host}:${target.port}: ${connectionFailure(error)}`, {

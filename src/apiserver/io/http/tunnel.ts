@@ -35,7 +35,7 @@ export function openTunnel(
       socket.on('error', () => undefined).destroy();
       reject(new CodedError(code, `${authority} through the proxy ${nameOf(proxy)}: ${why}`));
     };
-    const aborted = (): void => fail('the client went away', 'aborted');
+    const aborted = (): void => fail('the client disconnected', 'aborted');
     // Reads without a 'data' listener, so that bytes after the response stay in the socket for the next reader.
     const read = (): void => {
       answer += (socket.read() as Buffer | null)?.toString('latin1') ?? '';

@@ -205,7 +205,7 @@ function sendLong(
 }
 
 const tooLong = (): ApiError =>
-  new ApiError('NotAcceptable', 'the list is too large for this form; ask for application/json or use limit');
+  new ApiError('NotAcceptable', 'the list is too large for this representation; request application/json or use limit');
 
 function sendParts(exchange: Exchange, form: AnswerForm, parts: readonly Buffer[]): Promise<void> | undefined {
   let length = 0;

@@ -15,8 +15,8 @@ export const bundleCreateCommand: Command = {
     x64: { type: 'string', value: 'FILE', help: 'the executable for x64' },
     arm64: { type: 'string', value: 'FILE', help: 'the executable for arm64' },
     channel: { type: 'string', multiple: true, value: 'NAME', help: 'a channel that has the release; default: all' },
-    version: { type: 'string', value: 'VERSION', help: 'of executables that this host cannot run' },
-    kubernetes: { type: 'string', value: 'VERSION', help: 'of executables that this host cannot run' },
+    version: { type: 'string', value: 'VERSION', help: 'version of executables that this host cannot run' },
+    kubernetes: { type: 'string', value: 'VERSION', help: 'Kubernetes version of these executables' },
     output: OUTPUT_FLAG,
   },
   arguments: [1, 1],
@@ -28,7 +28,7 @@ export const bundleCreateCommand: Command = {
       const path = stringFlag(flags, architecture);
       if (path !== undefined) executables.set(architecture, path);
     }
-    if (executables.size === 0) throw new UsageError('--x64, --arm64: give an executable');
+    if (executables.size === 0) throw new UsageError('--x64, --arm64: give at least one executable');
     const channels = flags['channel'];
     const { createBundle } = await load();
     const options = {

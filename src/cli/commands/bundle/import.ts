@@ -9,7 +9,7 @@ export const bundleImportCommand: Command = {
   summary: 'store a release on this master and offer it to the cluster as an update',
   description: 'Other masters and hosts fetch it from there. Start the update with oc adm upgrade --to VERSION.',
   flags: {
-    force: { type: 'boolean', help: 'take a release that is older than the cluster' },
+    force: { type: 'boolean', help: 'accept a release that is older than the version of the cluster' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },

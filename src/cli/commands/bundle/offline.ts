@@ -45,7 +45,7 @@ export const bundleOfflineCommand: Command = {
       const path = stringFlag(flags, architecture);
       if (path !== undefined) executables.set(architecture, path);
     }
-    if (executables.size === 0) throw new UsageError('--x64, --arm64: give an executable');
+    if (executables.size === 0) throw new UsageError('--x64, --arm64: give at least one executable');
     const [server, token, caHash] = ['join', 'token', 'ca-hash'].map((name) => stringFlag(flags, name));
     const given = [server, token, caHash].filter((each) => each !== undefined).length;
     if (given !== 0 && given !== 3)

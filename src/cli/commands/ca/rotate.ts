@@ -11,10 +11,10 @@ const SIGNERS = ['cluster', 'etcd', 'front-proxy', 'service-accounts'] as const;
 
 const NEXT = {
   'new-ca':
-    'The new authorities are trusted beside the present ones. When every host has them (a minute), run: hyperedge ca rotate --phase reissue',
+    'The new authorities are trusted in addition to the current ones. When every host has received them (a minute), run: hyperedge ca rotate --phase reissue',
   reissue:
-    'The new authorities sign; both are trusted. When every host has renewed its certificates (a minute) and every client its kubeconfig, run: hyperedge ca rotate --phase finish',
-  finish: 'The previous authorities are not trusted any more.',
+    'The new authorities sign certificates; both generations are trusted. When every host has renewed its certificates (a minute) and every client its kubeconfig, run: hyperedge ca rotate --phase finish',
+  finish: 'The previous authorities are no longer trusted.',
 } as const;
 
 function oneOf<T extends string>(flag: string, text: string, allowed: readonly T[]): T {
@@ -30,11 +30,14 @@ export const caRotateCommand: Command = {
   description:
     'Run the phases in order on one master. Certificates and tokens of both generations are accepted until the last\n' +
     'phase; components reload their files without a restart of pods or connections. Other masters\n' +
-    'receive the keys within 20 s; a phase is rejected while one of them does not have those of the last phase.',
+    'receive the keys within 20 s; a phase is rejected while one of them does not have the keys of the last phase.',
   flags: {
     phase: { type: 'string', value: 'PHASE', help: `${PHASES.join(', ')}` },
     signer: { type: 'string', value: 'SIGNER', help: `${SIGNERS.join(', ')} (default all)` },
-    force: { type: 'boolean', help: 'also while a master is behind; it must reset and join again' },
+    force: {
+      type: 'boolean',
+      help: 'continue although a master has not received the last phase; that master must reset and join again',
+    },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,
   },

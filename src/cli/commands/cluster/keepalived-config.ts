@@ -7,7 +7,7 @@ export const keepalivedConfigCommand: Command = {
   summary: 'print a configuration of keepalived for a shared address of the masters',
   flags: {
     address: { type: 'string', value: 'ADDRESS', help: 'the shared address (default: vip.address)' },
-    interface: { type: 'string', value: 'LINK', help: 'its link (default: vip.interface)' },
+    interface: { type: 'string', value: 'LINK', help: 'link of the shared address (default: vip.interface)' },
     config: CONFIG_FLAG,
     root: ROOT_FLAG,
   },

@@ -3,7 +3,7 @@ import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 export const updateGuardCommand: Command = {
   name: 'update-guard',
   usage: '',
-  summary: 'go back to the former executable when an update does not become healthy; started by the service',
+  summary: 'return to the former executable if an update does not become healthy; started by the service',
   hidden: true,
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],

@@ -6,7 +6,7 @@ export const configCheckCommand: Command = {
   name: 'config check',
   usage: '[--config FILE] [-o json|yaml]',
   summary: 'check the bootstrap file and its drop-ins',
-  description: 'Prints the first mistake with file, line and field. Changes nothing.',
+  description: 'Prints the first error with file, line and field. Changes nothing.',
   flags: { config: CONFIG_FLAG, output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   examples: [['Check a file before it is installed', 'config check --config bootstrap.yaml']],

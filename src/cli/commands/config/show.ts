@@ -5,7 +5,7 @@ import { CONFIG_FLAG } from './flags.ts';
 export const configShowCommand: Command = {
   name: 'config show',
   usage: '[-o json|yaml]',
-  summary: 'show the settings of this host and where each is from',
+  summary: 'show the settings of this host and the source of each setting',
   description: 'Secrets are not shown.',
   flags: { config: CONFIG_FLAG, output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],

@@ -5,7 +5,7 @@ export const gossipLeaveCommand: Command = {
   name: 'gossip leave',
   usage: '',
   summary: 'remove this host from the gossip ring',
-  description: 'Until gossip join or the next start. Pods and the store keep running.',
+  description: 'The host stays out of the ring until gossip join or the next start. Pods and the store keep running.',
   flags: { root: ROOT_FLAG },
   arguments: [0, 0],
   examples: [['Leave the ring', 'gossip leave']],

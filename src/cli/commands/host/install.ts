@@ -20,7 +20,11 @@ export const installCommand: Command = {
   flags: {
     config: { type: 'string', value: 'FILE', help: 'bootstrap file to install as /etc/origin/bootstrap.yaml' },
     roles: { type: 'string', value: 'LIST', help: 'roles of this host, comma-separated: master,etcd,node' },
-    address: { type: 'string', value: 'IP', help: 'address of this node (default: of the default route’s link)' },
+    address: {
+      type: 'string',
+      value: 'IP',
+      help: 'address of this node (default: the address of the link with the default route)',
+    },
     'node-name': { type: 'string', value: 'NAME', help: 'name of the Node object (default: the host name)' },
     join: { type: 'string', value: 'URL', help: 'API server of the cluster to join, such as https://10.0.0.1:8443' },
     token: { type: 'string', value: 'TOKEN', help: 'token of hyperedge token create' },
@@ -30,14 +34,14 @@ export const installCommand: Command = {
       value: 'URL',
       help: 'API server of a cluster that this blank host offers itself to, until a Machine claims it',
     },
-    bootstrap: { type: 'boolean', help: 'temporary control plane that ends once the masters run' },
+    bootstrap: { type: 'boolean', help: 'run a temporary control plane until the masters are ready' },
     masters: { type: 'string', value: 'NUMBER', help: 'with --bootstrap: masters to wait for (default 3)' },
     'bootstrap-wait': { type: 'boolean', help: 'install nothing; wait until this host may be unplugged' },
     'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
     'from-mcs': {
       type: 'string',
       value: 'URL',
-      help: 'first config of this host: https://MASTER:22623/config/POOL, or a file with the answer',
+      help: 'machine config of the first start: https://MASTER:22623/config/POOL, or a file with the response',
     },
     from: {
       type: 'string',
@@ -72,7 +76,7 @@ export const installCommand: Command = {
     }
     const ways = waysOf(flags);
     const [from, key] = [stringFlag(flags, 'from'), stringFlag(flags, 'key')];
-    if (key !== undefined && from === undefined) throw new UsageError('--key: belongs to --from');
+    if (key !== undefined && from === undefined) throw new UsageError('--key: requires --from');
     const options = {
       root: stringFlag(flags, 'root'),
       config: stringFlag(flags, 'config'),
@@ -106,10 +110,10 @@ function waysOf(flags: FlagValues): Pick<InstallOptions, 'join' | 'offer' | 'han
   const masters = integerFlag(flags, 'masters', 1, MOST_MASTERS);
   const bootstrap = flags['bootstrap'] === true;
   const none = { join: undefined, offer: undefined, handover: undefined };
-  if (masters !== undefined && !bootstrap) throw new UsageError('--masters: belongs to --bootstrap');
+  if (masters !== undefined && !bootstrap) throw new UsageError('--masters: requires --bootstrap');
   if (bootstrap) {
     if ([server, token, caHash, offer].some((each) => each !== undefined))
-      throw new UsageError('--bootstrap: makes a new cluster; leave out --join, --offer, --token and --ca-hash');
+      throw new UsageError('--bootstrap: creates a new cluster; omit --join, --offer, --token and --ca-hash');
     return { ...none, handover: { masters: masters ?? DEFAULT_MASTERS } };
   }
   if (offer !== undefined) {

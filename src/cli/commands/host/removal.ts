@@ -4,7 +4,7 @@ export const DEFAULT_DRAIN_S = 60;
 
 export const PURGE_FLAG: Flag = {
   type: 'boolean',
-  help: 'remove the data instead of keeping it in /var/lib/hyperedge-kept',
+  help: 'remove the data instead of moving it to /var/lib/hyperedge-kept',
 };
 
 export const optionsOf = ({ flags, out }: Invocation) => ({

@@ -9,7 +9,7 @@ export const statusCommand: Command = {
   usage: '[--watch [INTERVAL]] [-o json|yaml|wide]',
   summary: 'show this host and its cluster: nodes, store, certificates, snapshots, alarms, what to do next',
   description:
-    'Works without the API server and without the host process: each source has a time limit, and lines say what is\n' +
+    'Works without the API server and without the host process: each source has a time limit, and the report shows what is\n' +
     'unknown and why. Exit codes: 0 no error, 1 an error is shown. Warnings do not change the exit code.\n' +
     'INTERVAL is in seconds (default 2). Ctrl-C ends --watch with the exit code of the last report.',
   flags: {

@@ -4,7 +4,7 @@ import { optionsOf, PURGE_FLAG } from './removal.ts';
 export const uninstallCommand: Command = {
   name: 'uninstall',
   usage: '[--purge | --keep-data]',
-  summary: 'stop everything and remove what install has put on this host',
+  summary: 'stop all pods and services and remove the files of the installation',
   description:
     'Removes units, links, carried programs, packet filter rules, links and cgroups. It does not leave the cluster:\n' +
     'run hyperedge reset first on a host of a cluster with several.',

@@ -7,13 +7,13 @@ export const imageExportCommand: Command = {
   usage: 'IMAGE… --output FILE',
   summary: 'write images to a docker-archive file, for image import on another host',
   description: 'Layers are packed again from their files: the id of an imported copy may differ.',
-  flags: { output: { type: 'string', value: 'FILE', help: 'a file that does not exist' }, root: ROOT_FLAG },
+  flags: { output: { type: 'string', value: 'FILE', help: 'file to create; it must not exist' }, root: ROOT_FLAG },
   arguments: [1, 1000],
   values: ['image'],
   examples: [['Export an image', 'image export registry.example/app:1 --output app.tar']],
   run: async ({ flags, positionals, out, progress }) => {
     const file = stringFlag(flags, 'output');
-    if (file === undefined) throw new UsageError('--output: name the file to write');
+    if (file === undefined) throw new UsageError('--output: give the file to write');
     const store = await openStore(flags);
     await transferring(progress, `packing ${file}`, (onProgress) => store.exportArchive(positionals, file, onProgress));
     out.stdout(`exported ${positionals.join(', ')} to ${file}\n`);

@@ -4,7 +4,7 @@ import { setPinned } from './store.ts';
 export const imagePinCommand: Command = {
   name: 'image pin',
   usage: 'IMAGE…',
-  summary: 'keep images when the disk fills: garbage collection leaves them',
+  summary: 'exclude images from garbage collection',
   flags: { root: ROOT_FLAG },
   arguments: [1, 1000],
   values: ['image'],

@@ -8,7 +8,7 @@ export async function openStore(flags: FlagValues) {
 export const PLATFORM_FLAG = {
   type: 'string',
   value: 'OS/ARCH',
-  help: 'take images of this platform, such as linux/arm64, although they may not run here',
+  help: 'select images of this platform, such as linux/arm64; this host may not be able to run them',
 } as const;
 
 /** Pins or releases images and prints their names. */

@@ -4,7 +4,7 @@ import { setPinned } from './store.ts';
 export const imageUnpinCommand: Command = {
   name: 'image unpin',
   usage: 'IMAGE…',
-  summary: 'release pinned images',
+  summary: 'include pinned images in garbage collection again',
   flags: { root: ROOT_FLAG },
   arguments: [1, 1000],
   values: ['image'],

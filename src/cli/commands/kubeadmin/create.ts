@@ -7,7 +7,7 @@ export const kubeadminCreateCommand: Command = {
   summary: 'create the user kubeadmin, a cluster administrator, and print its password',
   description:
     'Run it on a master. Another run replaces the password and ends its tokens. Delete the secret kubeadmin in\n' +
-    'kube-system once an identity provider and another administrator are there.',
+    'kube-system once an identity provider and another administrator exist.',
   flags: { output: OUTPUT_FLAG, root: ROOT_FLAG },
   arguments: [0, 0],
   examples: [['Create the user, or replace its password', 'kubeadmin create']],

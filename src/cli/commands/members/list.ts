@@ -28,7 +28,7 @@ async function list({ flags, out }: Invocation): Promise<number> {
   const voters = members.filter(({ role }) => role !== 'learner').length;
   if (voters % 2 === 0) {
     out.stderr(
-      `hyperedge: warning: ${voters} voting members survive no more failures than ${voters - 1}; add or remove one\n`,
+      `hyperedge: warning: ${voters} voting members tolerate no more failures than ${voters - 1}; add or remove one\n`,
     );
   }
   for (const { name, id, errors } of members) {

@@ -12,7 +12,7 @@ shows the logs and the lost revisions and changes nothing. The other members mus
 directories. See docs/runbooks/quorum-loss.md.`,
   flags: {
     'dry-run': { type: 'boolean', help: 'show the members and the result, change nothing' },
-    force: { type: 'boolean', help: 'recover despite an objection' },
+    force: { type: 'boolean', help: 'recover although the plan reports an objection' },
     'data-dir': { type: 'string', value: 'DIR', help: 'data directory of a stopped store that is not this host’s' },
     output: OUTPUT_FLAG,
     ...STORE_FLAGS,
@@ -47,7 +47,7 @@ function shown(plan: RecoveryPlan): string {
   const rows = plan.members.map(({ name, id, state, end }) => [
     name === '' ? '-' : name,
     id,
-    state === 'here' ? `here, ${plan.running ? 'running' : 'stopped'}` : state,
+    state === 'here' ? `this member, ${plan.running ? 'running' : 'stopped'}` : state,
     known(end?.lastTerm),
     known(end?.lastIndex),
     known(end?.commit),
@@ -61,7 +61,7 @@ function shown(plan: RecoveryPlan): string {
       : `revisions ${unsure.from} to ${unsure.to} are not known to be committed and may have been acknowledged; they are kept\n`,
     lost === undefined
       ? ''
-      : `revisions ${lost.from} to ${lost.to} are in the log of ${titleOf(plan.best)} and not here: they will be lost\n`,
+      : `revisions ${lost.from} to ${lost.to} are in the log of ${titleOf(plan.best)} and not in the log of this member: they will be lost\n`,
     `revisions after ${self.end?.lastRevision ?? 0} that only unreachable members have are lost\n`,
     `the only member of the cluster will be ${titleOf(self)}\n`,
   ];

@@ -5,7 +5,7 @@ export const envtestCommand: Command = {
   usage: '[--profile kubernetes|okd] [DIR]',
   summary: 'prepare a directory with etcd and kube-apiserver for controller-runtime’s envtest',
   description:
-    'KUBEBUILDER_ASSETS=$(hyperedge envtest) go test ./… runs an operator’s tests on this executable.\nkubectl is linked too where it is installed. DIR is made when it is missing (default: hyperedge/envtest in the user’s cache).',
+    'KUBEBUILDER_ASSETS=$(hyperedge envtest) go test ./… runs an operator’s tests on this executable.\nkubectl is linked too where it is installed. DIR is created if it does not exist (default: hyperedge/envtest in the user’s cache).',
   flags: {
     profile: {
       type: 'string',

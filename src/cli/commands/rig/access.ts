@@ -13,7 +13,10 @@ export const NAMESPACE: Flag = {
   help: 'namespace of the claim (default default)',
 };
 
-export const RIG: Flag = { type: 'boolean', help: 'the name is of a rig: for administrators' };
+export const RIG: Flag = {
+  type: 'boolean',
+  help: 'the name is the name of a rig instead of a claim; for administrators',
+};
 
 export const accessOf = (flags: FlagValues): RigAccess => ({
   kubeconfig: stringFlag(flags, 'kubeconfig'),

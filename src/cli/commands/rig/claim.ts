@@ -6,7 +6,7 @@ export const rigClaimCommand: Command = {
   name: 'rig claim',
   usage: 'RIG [--name NAME] [-n NAMESPACE] [--duration D] [--wait] [-o json|yaml]',
   summary: 'claim a rig: create a RigClaim',
-  description: 'Instead of RIG, --selector names labels of rigs, any of which will do.',
+  description: 'Instead of RIG, --selector gives labels. Any rig with these labels can be granted.',
   flags: {
     name: { type: 'string', value: 'NAME', help: 'name of the claim (default: generated)' },
     namespace: NAMESPACE,

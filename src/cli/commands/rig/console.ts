@@ -4,8 +4,8 @@ import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './access.ts';
 export const rigConsoleCommand: Command = {
   name: 'rig console',
   usage: 'CLAIM [-n NAMESPACE] [--rig]',
-  summary: 'open the serial console of the rig that a claim has; Ctrl-] closes it',
-  description: 'The node records what the board sends below /var/log/origin/rigs/<rig>.',
+  summary: 'open the serial console of the rig that is granted to a claim; Ctrl-] closes it',
+  description: 'The node records the output of the board below /var/log/origin/rigs/<rig>.',
   flags: { namespace: NAMESPACE, rig: RIG, ...ACCESS },
   arguments: [1, 1],
   values: ['rig-claim'],

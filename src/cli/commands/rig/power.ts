@@ -4,7 +4,7 @@ import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './access.ts';
 export const rigPowerCommand: Command = {
   name: 'rig power',
   usage: 'on|off|cycle CLAIM [-n NAMESPACE] [--rig]',
-  summary: 'switch the board of the rig that a claim has',
+  summary: 'switch the board of the rig that is granted to a claim',
   flags: { namespace: NAMESPACE, rig: RIG, ...ACCESS },
   arguments: [2, 2],
   values: [['on', 'off', 'cycle'], 'rig-claim'],

@@ -4,7 +4,7 @@ import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './access.ts';
 export const rigReleaseCommand: Command = {
   name: 'rig release',
   usage: 'CLAIM [-n NAMESPACE]',
-  summary: 'release a claim: its pods end, and the next claim has the rig',
+  summary: 'release a claim: its pods are deleted, and the rig is granted to the next claim',
   flags: { namespace: NAMESPACE, ...ACCESS },
   arguments: [1, 1],
   values: ['rig-claim'],

@@ -8,7 +8,7 @@ export const secretsEncryptReencryptCommand: Command = {
   flags: {
     'drop-old-keys': {
       type: 'boolean',
-      help: 'then remove the former keys from the file; snapshots encrypted with them cannot be read with it',
+      help: 'then remove the former keys from the file; snapshots that are encrypted with the former keys can then not be read with this file',
     },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,

@@ -41,7 +41,7 @@ earlier history, users and roles are not kept.`,
     if (fromEtcd && stringFlag(flags, 'endpoints') === undefined) throw new UsageError('--from-etcd: give --endpoints');
     const bumpRevision = integerFlag(flags, 'bump-revision', 1, 1e12) ?? 0;
     if (bumpRevision > 0 !== (flags['mark-compacted'] === true) || (fromEtcd && bumpRevision > 0))
-      throw new UsageError('--bump-revision and --mark-compacted go together, and with a file');
+      throw new UsageError('--bump-revision and --mark-compacted must be given together, and with a file');
     const [{ restoreSnapshot, restoreFromEtcd }, { restoreTarget }] = await Promise.all([
       import('../../../host/store/administration.ts'),
       import('../../../host/store/restore-target.ts'),

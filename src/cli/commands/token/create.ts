@@ -27,7 +27,7 @@ export const tokenCreateCommand: Command = {
     'of the cluster: keep it as secret as the keys; it lasts for two hours at most.',
   flags: {
     roles: { type: 'string', value: 'ROLES', help: 'roles of the hosts: node, or master,etcd,node (default node)' },
-    ttl: { type: 'string', value: 'DURATION', help: 'life of the token (default 24h; 1h for masters)' },
+    ttl: { type: 'string', value: 'DURATION', help: 'lifetime of the token (default 24h; 1h for masters)' },
     description: { type: 'string', value: 'TEXT', help: 'shown by token list' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,

@@ -39,7 +39,7 @@ export function namesOf({ metadata, spec }: Service, clusterDomain: string): str
 /** Reason why the service's certificate cannot be stored in this secret; undefined if it can. */
 export function conflictOf(service: Service, secret: Secret | undefined): string | undefined {
   const { namespace, name, uid } = service.metadata ?? {};
-  if (API_SERVICES.has(`${namespace}/${name}`)) return 'the names of this service belong to the API server';
+  if (API_SERVICES.has(`${namespace}/${name}`)) return 'the DNS names of this service are reserved for the API server';
   if (secret === undefined) return undefined;
   const { [ORIGIN]: origin, [ORIGIN_UID]: originUid } = secret.metadata?.annotations ?? {};
   if (origin === name && originUid === uid) return undefined;

@@ -79,7 +79,7 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
  * the request comes from the host with the node's last certificate, not from an older copy of the host.
  */
 function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
-  if (node === undefined) return { kind: 'ignore', why: 'the node is deleted; it has to join again' };
+  if (node === undefined) return { kind: 'ignore', why: 'the node is deleted; the host must join again' };
   const key = request.spec?.extra?.[CLIENT_KEY]?.[0];
   if (key === undefined || key !== node.metadata?.annotations?.[CLIENT_KEY]) {
     return { kind: 'ignore', why: 'the expired certificate is not the last one of the node' };
@@ -90,7 +90,7 @@ function approveExpired({ request, node }: ApprovalSnapshot): ApprovalPlan {
 function approveServing(snapshot: ApprovalSnapshot): ApprovalPlan {
   const { request, facts, node, evidence } = snapshot;
   if (request.spec?.username !== facts.commonName)
-    return { kind: 'ignore', why: 'the requester is not the node it names' };
+    return { kind: 'ignore', why: 'the requester is not the node in the request' };
   if (request.spec.groups?.includes('system:nodes') !== true) {
     return { kind: 'ignore', why: 'the requester is not in system:nodes' };
   }

@@ -169,7 +169,7 @@ function portProblem(
   reserved: ReadonlyMap<Node, ReadonlySet<string>> | undefined,
 ): string | undefined {
   if (ofHosts !== undefined)
-    return `port ${ofHosts} belongs to the hosts; use a port from 1024 on or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
+    return `port ${ofHosts} is reserved for the hosts; use a port of at least 1024 or one of ${SERVICE_PORTS.join(', ')}, or set serviceLoadBalancer.addresses`;
   const conflict = ports.values().find((port) => inUse.has(port));
   if (conflict !== undefined) return `port ${conflict} is in use by ${inUse.get(conflict)}`;
   if (reserved === undefined) return undefined;

@@ -47,7 +47,7 @@ export function planLocalClaim(
   });
   const wrongMode = spec?.accessModes?.find((mode) => !ACCESS_MODES.includes(mode));
   if (wrongMode !== undefined) return fail(`accessModes: a local volume cannot be ${wrongMode}; use ReadWriteOnce`);
-  if (spec?.dataSource !== undefined) return fail('dataSource: a local volume starts empty; leave it out');
+  if (spec?.dataSource !== undefined) return fail('dataSource: not supported for local volumes; remove the field');
   const selected = annotationOf(claim, SELECTED_NODE);
   if (selected === undefined)
     return fail('no node is selected; use a class with volumeBindingMode WaitForFirstConsumer');

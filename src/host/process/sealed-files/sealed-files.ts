@@ -70,7 +70,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
       if (file.length < HEAD_BYTES || file.toString('latin1', 0, FORM.length) !== FORM)
         throw refused('not a sealed file of this version');
       const key = await readKey(keyFile);
-      if (key === undefined) throw refused(`its key ${keyFile} is missing`);
+      if (key === undefined) throw refused(`the key ${keyFile} is missing`);
       const decipher = createDecipheriv(CIPHER, key, file.subarray(FORM.length, FORM.length + NONCE_BYTES), {
         authTagLength: TAG_BYTES,
       });
@@ -80,7 +80,7 @@ export function createSealedFiles(options: SealedFilesOptions): SealedFiles {
       try {
         packed = Buffer.concat([decipher.update(file.subarray(HEAD_BYTES)), decipher.final()]);
       } catch {
-        throw refused('damaged, or of another host');
+        throw refused('the file is damaged or was sealed on another host');
       }
       const content = await unpack(packed, { maxOutputLength: MAX_CONTENT_BYTES });
       present.set(name, sha256Base64(content));

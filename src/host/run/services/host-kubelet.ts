@@ -68,7 +68,7 @@ export type KubeletParts = Pick<HostServices, (typeof KUBELET_NEEDS)[number]>;
 export async function readHostNodeConfig(settings: Settings, cgroupDriver: string, log: Log): Promise<NodeConfig> {
   const file = settings.paths.nodeConfig;
   const { config, unknown } = await readNodeConfig(file, nodeConfigOf(settings, cgroupDriver));
-  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect here', { file, fields: unknown });
+  if (unknown.length > 0) log.warn('fields of node-config.yaml have no effect on this host', { file, fields: unknown });
   return config;
 }
 

@@ -161,12 +161,13 @@ function parsed(bytes: Uint8Array): Record<string, unknown> {
 }
 
 function recordOf(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new RangeError(`${what} is no object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new RangeError(`${what} is not an object`);
   return value as Record<string, unknown>;
 }
 
 function listOf(value: unknown, what: string, most: number): readonly unknown[] {
-  if (!Array.isArray(value) || value.length > most) throw new RangeError(`${what} is no list, or too long`);
+  if (!Array.isArray(value) || value.length > most) throw new RangeError(`${what} is not a list, or is too long`);
   return value;
 }
 
@@ -177,6 +178,6 @@ function numberOf(value: unknown, what: string, least: number, most: number): nu
 
 function textOf(value: unknown, what: string): string {
   if (typeof value !== 'string' || value.length > MAX_NAME || value.includes('\0'))
-    throw new RangeError(`${what} is no name`);
+    throw new RangeError(`${what} is not a name`);
   return value;
 }

@@ -87,7 +87,7 @@ export async function mountOf(path: string): Promise<MountPoint> {
     ({ target }) => path === target || path.startsWith(target === '/' ? '/' : `${target}/`),
   );
   const [deepest] = points.toSorted((a, b) => b.target.length - a.target.length);
-  if (deepest === undefined) throw new CodedError('mount', `${path}: no file system holds it`);
+  if (deepest === undefined) throw new CodedError('mount', `${path}: no mounted file system contains the path`);
   return deepest;
 }
 

@@ -204,7 +204,7 @@ export class Attachments {
   }
 
   #api(): ApiClient {
-    if (this.#client === undefined) throw new Error('there is no API server yet');
+    if (this.#client === undefined) throw new Error('the API server is not available yet');
     return this.#client;
   }
 }

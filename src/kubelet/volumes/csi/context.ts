@@ -26,7 +26,7 @@ export class CsiContext {
 
   async secretOf(reference: SecretReference | undefined): Promise<Texts> {
     if (reference?.name === undefined) return {};
-    if (this.#client === undefined) throw new Error('there is no API server yet');
+    if (this.#client === undefined) throw new Error('the API server is not available yet');
     const secret = await this.#client.resource(resources.secrets).get(reference.name, reference.namespace);
     return Object.fromEntries(
       Object.entries(secret.data ?? {}).map(([key, base64]) => [key, Buffer.from(base64, 'base64').toString('utf8')]),

@@ -161,7 +161,7 @@ export class CsiDrivers implements PluginHandler {
   }
 
   #api(): ApiClient {
-    if (this.#client === undefined) throw new Error('there is no API server yet');
+    if (this.#client === undefined) throw new Error('the API server is not available yet');
     return this.#client;
   }
 }
@@ -198,7 +198,9 @@ function checkInfo(driver: string, { nodeId, topology }: CsiNodeInfo): void {
     throw new Error(`CSI driver ${driver}: ${labels.length} topology segments are more than ${MAX_TOPOLOGY}`);
   for (const [key, value] of labels)
     if (qualifiedNameErrors(key).length > 0 || labelValueErrors(value).length > 0)
-      throw new Error(`CSI driver ${driver}: topology segment ${JSON.stringify(key.slice(0, 64))} is no valid label`);
+      throw new Error(
+        `CSI driver ${driver}: topology segment ${JSON.stringify(key.slice(0, 64))} is not a valid label`,
+      );
 }
 
 /** Like upstream's updateTopologyLabels: a driver must not change an existing label of the node. */

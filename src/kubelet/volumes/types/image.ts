@@ -30,7 +30,9 @@ class ImageVolumes implements RecordedVolumes {
       throw new Error('no volume plugin matched: image volumes are not supported on this node');
     }
     if (isHostRootImage(source.reference ?? '')) {
-      throw new Error(`image ${source.reference}: the host's root is no volume; use another image`);
+      throw new Error(
+        `image ${source.reference}: the image is the root file system of the host and cannot be a volume; use another image`,
+      );
     }
     const uid = toUid(pod.metadata?.uid);
     const path = directories.volume(uid, 'image', volume.name);

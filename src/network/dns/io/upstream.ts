@@ -65,7 +65,7 @@ function overTcp(server: UpstreamServer, message: Uint8Array, timeoutMs: number,
       if (received.length < 2 + length) return;
       const response = received.subarray(2, 2 + length);
       end(
-        accept(response) ? undefined : new Error('the response is to another question'),
+        accept(response) ? undefined : new Error('the response does not match the query'),
         accept(response) ? response : undefined,
       );
     });

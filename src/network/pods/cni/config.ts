@@ -50,7 +50,7 @@ export function parseNetworkConfig(file: string, text: string): NetworkConfig {
   } catch (error) {
     throw refuse(`not valid JSON: ${messageOf(error)}`);
   }
-  if (!isRecord(value)) throw refuse('is no JSON object; write a network configuration list');
+  if (!isRecord(value)) throw refuse('is not a JSON object; write a network configuration list');
   const { name, cniVersion = '0.1.0', disableCheck = false } = value;
   if (typeof name !== 'string' || !NAME.test(name))
     throw refuse('name: start with a letter or digit, then A-Z a-z 0-9 _ . -');

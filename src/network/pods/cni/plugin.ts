@@ -75,7 +75,10 @@ export async function locate(type: string, directories: readonly string[]): Prom
     );
     if (found) return file;
   }
-  throw new RuntimeError('network', `CNI plug-in ${type} is in none of ${directories.join(', ')}; install it there`);
+  throw new RuntimeError(
+    'network',
+    `CNI plug-in ${type} is not in ${directories.join(', ')}; install the plug-in there`,
+  );
 }
 
 interface Ended {

@@ -87,7 +87,7 @@ export function tunnelMac(podCidr: string): string | undefined {
 function wayTo(peer: Peer, input: OverlayInput): Way | string {
   const own = new Set(input.own.addresses);
   if (peer.addresses.some((address) => own.has(address)))
-    return `its address ${peer.addresses.find((address) => own.has(address))} is this host's own`;
+    return `address ${peer.addresses.find((address) => own.has(address))} belongs to this host`;
   const sorted = peer.addresses
     .filter((address) => familyOf(address) !== undefined)
     .filter((address) => !input.clusterCidrs.some((cidr) => isInNetwork(address, cidr)))
@@ -99,8 +99,10 @@ function wayTo(peer: Peer, input: OverlayInput): Way | string {
     const tunneled = input.backend === 'vxlan' || (input.backend === 'auto' && path.gateway !== undefined);
     return { peer, address, underlay, path, tunneled, mtu: path.mtu - (tunneled ? VXLAN_OVERHEAD[underlay] : 0) };
   }
-  if (peer.addresses.length === 0) return 'none of its addresses is approved';
-  return sorted.length === 0 ? 'it has no InternalIP outside of the pod network' : `no route to ${sorted.join(', ')}`;
+  if (peer.addresses.length === 0) return 'no address of the node is approved';
+  return sorted.length === 0
+    ? 'the node has no InternalIP outside of the pod network'
+    : `no route to ${sorted.join(', ')}`;
 }
 
 /**
@@ -145,7 +147,7 @@ export function planOverlay(input: OverlayInput): OverlayPlan {
     }
     for (const cidr of ranges) {
       if (claimed.has(cidr)) {
-        problems.push({ node: peer.node, why: `its pod range ${cidr} is another node's` });
+        problems.push({ node: peer.node, why: `pod range ${cidr} belongs to another node` });
         continue;
       }
       claimed.add(cidr);

@@ -58,12 +58,12 @@ export class RouteMetrics {
     );
     text.counter(
       `${backend}_bytes_in_total`,
-      'Bytes of clients.',
+      'Bytes received from clients.',
       byRoute((each) => each.bytesIn),
     );
     text.counter(
       `${backend}_bytes_out_total`,
-      'Bytes of servers.',
+      'Bytes received from servers.',
       byRoute((each) => each.bytesOut),
     );
     text.counter(
@@ -71,9 +71,9 @@ export class RouteMetrics {
       'Connections that no server accepted.',
       byRoute((each) => each.connectErrors),
     );
-    text.counter('hyperedge_router_unrouted_requests_total', 'Requests for no route.', this.unrouted);
-    text.gauge('hyperedge_router_pending_connections', 'Connections without a whole request.', pending);
-    text.counter('hyperedge_router_refused_connections_total', 'Connections over a limit.', refused);
+    text.counter('hyperedge_router_unrouted_requests_total', 'Requests that match no route.', this.unrouted);
+    text.gauge('hyperedge_router_pending_connections', 'Connections without a complete request.', pending);
+    text.counter('hyperedge_router_refused_connections_total', 'Connections refused because of a limit.', refused);
     text.gauge('hyperedge_router_table_rows', 'Rows of the routing table.', rows);
     return text.toString();
   }

@@ -4,8 +4,8 @@ const TITLES: ReadonlyMap<number, readonly [string, string]> = new Map([
   [403, ['Forbidden', 'The address of the client is not in the allow-list of the route.']],
   [421, ['Misdirected Request', 'Open another connection for this host.']],
   [429, ['Too Many Requests', 'The client has exceeded a limit of the route.']],
-  [502, ['Bad Gateway', 'The server closed the connection without a whole answer.']],
-  [503, ['Service Unavailable', 'No route serves this host and path, or no server is behind it.']],
+  [502, ['Bad Gateway', 'The server closed the connection without a complete response.']],
+  [503, ['Service Unavailable', 'No route serves this host and path, or its service has no endpoints.']],
   [504, ['Gateway Timeout', 'The server did not answer in time.']],
 ]);
 

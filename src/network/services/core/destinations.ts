@@ -63,7 +63,7 @@ export const API_SERVICE = 'default/kubernetes';
 /** Services of the control plane may forward to its own ports, for example to collect metrics. */
 const CONTROL_PLANE_NAMESPACE = 'kube-system/';
 const OWN_PORT = 'a port of the control plane or of a node';
-const HOST_PORT = 'a port that services cannot have at addresses of hosts';
+const HOST_PORT = 'a port that services cannot use on addresses of hosts';
 
 export function destinationsOf(cluster: ClusterAddresses): Destinations {
   const { clusterIps, reservedPorts } = cluster;

@@ -92,7 +92,7 @@ export function* planService(
     };
     const claimed = (ip: string): string | undefined => {
       const owner = context.claimant(ip, protocol, port.port);
-      return owner === undefined || owner === id ? undefined : `taken by ${owner}`;
+      return owner === undefined || owner === id ? undefined : `in use by ${owner}`;
     };
     const given = port.nodePort ?? 0;
     const nodePort = given > 0 && allowed(`*:${given}`, destinations.nodePort(protocol, given)) ? given : 0;

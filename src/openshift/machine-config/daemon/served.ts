@@ -24,7 +24,10 @@ export async function applyServedConfig(text: string, parts: ChangeParts): Promi
   const present = noteOf(await parts.files.open());
   if (present.applied.name === served.name) return served.name;
   if (present.applied.name !== undefined)
-    throw new CodedError('configured', `this host has ${present.applied.name} already; its pool changes it`);
+    throw new CodedError(
+      'configured',
+      `this host already has the configuration ${present.applied.name}; change it with its pool`,
+    );
   const plan = await planChange({}, served, {}, parts);
   if (plan.unreconcilable !== undefined)
     throw new CodedError('unreconcilable', `${served.name}: ${plan.unreconcilable}`);
@@ -41,7 +44,8 @@ function servedConfig(text: string, { parse }: ChangeParts): AppliedConfig & { r
   const files = config.storage?.files ?? [];
   const textOf = (path: string): string => {
     const file = files.find((each) => each.path === path);
-    if (file === undefined) throw new CodedError('bad-config', `machine config server: the answer lacks ${path}`);
+    if (file === undefined)
+      throw new CodedError('bad-config', `machine config server: the response has no file ${path}`);
     return fileText(file, parse.inflate);
   };
   const name = fieldOf(jsonIn(textOf(ANNOTATIONS), ANNOTATIONS), CURRENT_CONFIG);

@@ -120,7 +120,7 @@ async function notReady(
   if (lost !== undefined) return `no link has the address ${lost} of the node`;
   if (kubeletSince === undefined) return undefined;
   const lease = await client.resource(resources.leases).get(nodeName, LEASES);
-  return Date.parse(lease.spec?.renewTime ?? '') >= kubeletSince ? undefined : 'kubelet not heard of';
+  return Date.parse(lease.spec?.renewTime ?? '') >= kubeletSince ? undefined : 'kubelet did not report';
 }
 
 const isReady = (node: Node | undefined): boolean =>

@@ -262,7 +262,7 @@ async function keepOld(disk: Disk, path: string, old: string): Promise<void> {
 }
 
 const WORDS: Readonly<Record<string, string>> = {
-  ENOSPC: 'no space left on device; free space and the change is tried again',
+  ENOSPC: 'no space left on device; free space; the change is retried',
   EDQUOT: 'disk quota exceeded',
   EROFS: 'read-only file system; remount it writable',
   EPERM: 'operation not permitted; the file may be immutable (lsattr)',

@@ -44,7 +44,7 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
   }
   const client = objects.get<OAuthClient>(CLIENTS, value('client_id'));
   if (client === undefined) {
-    sendError(call, 401, 'unauthorized_client', 'client_id: there is no such client; create the OAuthClient');
+    sendError(call, 401, 'unauthorized_client', 'client_id: the client does not exist; create the OAuthClient');
     return undefined;
   }
   const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, call.origin));

@@ -47,7 +47,7 @@ export class Discoveries {
   }
 
   async #read(issuer: string, ca: string | undefined): Promise<Discovery> {
-    if (!isTrusted(issuer)) throw new Error(`issuer ${JSON.stringify(issuer)}: is no https URL`);
+    if (!isTrusted(issuer)) throw new Error(`issuer ${JSON.stringify(issuer)}: is not an https URL`);
     const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const answer = await this.#web.request(url, { method: 'GET', headers: {}, ca });
     if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
@@ -56,7 +56,7 @@ export class Discoveries {
     if (document.issuer !== issuer) throw new Error(`${url}: issuer is ${JSON.stringify(document.issuer)}`);
     for (const name of ENDPOINTS)
       if (!isTrusted(document[name]))
-        throw new Error(`${url}: ${name} is no https URL: ${JSON.stringify(document[name])}`);
+        throw new Error(`${url}: ${name} is not an https URL: ${JSON.stringify(document[name])}`);
     return document as Discovery;
   }
 }

@@ -141,7 +141,9 @@ export class Prober {
       const { kubernetes } = this.#deps;
       const kubelet = status?.nodeInfo?.kubeletVersion ?? '';
       return kubeletSkewState(kubelet, kubernetes) === 'KubeletSkewUnsupported'
-        ? [`node ${metadata?.name}: kubelet ${kubelet} does not fit API server ${kubernetes}; upgrade this host`]
+        ? [
+            `node ${metadata?.name}: kubelet ${kubelet} is not compatible with API server ${kubernetes}; upgrade this host`,
+          ]
         : [];
     });
   }

@@ -229,9 +229,9 @@ export class Version {
 }
 
 function faultOf(node: Node, ageMs: number): string {
-  if (ageMs > FRESH_MS) return 'the host is silent';
+  if (ageMs > FRESH_MS) return 'the host does not report';
   const ready = node.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
-  if (ready !== 'True') return 'its Node is not Ready';
+  if (ready !== 'True') return 'the Node is not Ready';
   const report = hostReportOf(node);
   if (report === undefined) return 'no report';
   const failing = Object.entries(report.probes).find(([, why]) => why !== '');

@@ -37,7 +37,7 @@ export function planManualRollback(facts: RollbackFacts, restoreStore: boolean):
   const { from, to } = record;
   const isBack = link === from && (record.phase === 'failed' || record.phase === 'rollingBack');
   if (isBack && !restoreStore)
-    throw refused(`this host is back at ${from} already; run hyperedge status, or add --restore-store for its store`);
+    throw refused(`this host already runs ${from} again; run hyperedge status, or add --restore-store for its store`);
   if (link !== to && !isBack)
     throw refused(`the link to the executable names ${link ?? 'no release'}, but the last update was to ${to}`);
   if (!facts.hasExecutable)

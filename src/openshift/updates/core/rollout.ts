@@ -52,7 +52,7 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate,
   if (underWay !== undefined) {
     const what = underWay.update?.id === target.id ? underWay.update.state.toLowerCase() : 'requested';
     const message = isAt(underWay, target)
-      ? `${underWay.name}: ${underWay.fault || 'the host does not confirm the update yet'}`
+      ? `${underWay.name}: ${underWay.fault || 'the host has not confirmed the update yet'}`
       : `updating ${underWay.name} (${what})`;
     return { step: 'wait', message, ...counts };
   }

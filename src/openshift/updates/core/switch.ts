@@ -32,7 +32,7 @@ export function nextSwitchStep(
     case 'trying':
       if (running === record.to) return { step: 'confirm', record: { ...record, phase: 'done', message: '' } };
       // Another executable runs than the previous or the new one, so an administrator has replaced the executable.
-      if (running !== record.from) return failed(record, `${running} was installed meanwhile`);
+      if (running !== record.from) return failed(record, `${running} was installed during the update`);
       return link === record.to ? { step: 'restart' } : { step: 'link', version: record.to };
     case 'rollingBack':
       if (link !== record.from) return { step: 'link', version: record.from };

@@ -94,8 +94,8 @@ export async function readSigned<M extends SignedManifest>(
       throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
     },
   );
-  if (size < 0) throw bad('it is not a file');
-  if (size > kind.maxBytes) throw bad(`it is larger than ${kind.maxBytes} bytes`);
+  if (size < 0) throw bad('the path is not a file');
+  if (size > kind.maxBytes) throw bad(`the file is larger than ${kind.maxBytes} bytes`);
   const tar = extract();
   const source = createReadStream(path, { highWaterMark: 1 << 20 });
   // An error while reading the source ends the extraction, which reports the error.
@@ -132,13 +132,13 @@ export async function readSigned<M extends SignedManifest>(
         });
       }
     }
-    if (read === undefined) throw new Error(`it ends before ${SIGNATURE_NAME}`);
+    if (read === undefined) throw new Error(`the file ends before ${SIGNATURE_NAME}`);
     if (left.length > 0) throw new Error(`it ends before ${left[0]?.name}`);
     return read;
   } catch (error) {
     if (error instanceof CodedError) throw error;
     // The tar library's own message gives advice about compressed archives, which does not apply.
-    if (messageOf(error).startsWith('Invalid tar header')) throw bad(`it is not ${kind.name}`, error);
+    if (messageOf(error).startsWith('Invalid tar header')) throw bad(`the file is not ${kind.name}`, error);
     throw bad(reasonOf(error), error);
   } finally {
     tar.destroy();
@@ -162,7 +162,7 @@ async function textMember(
 
 /** Error text with a fix for truncated archives, for which the tar library's message has none. */
 const reasonOf = (error: unknown): string =>
-  messageOf(error) === 'Unexpected end of data' ? 'it is truncated; copy it again' : messageOf(error);
+  messageOf(error) === 'Unexpected end of data' ? 'the file is truncated; copy it again' : messageOf(error);
 
 /** An untrusted name, escaped for a terminal. */
 const shown = (name: string): string => JSON.stringify(name.slice(0, 80)).slice(1, -1);

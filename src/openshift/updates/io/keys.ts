@@ -23,7 +23,7 @@ export function parseTrustedKey(text: string): KeyObject {
     const key = isRaw
       ? createPublicKey({ key: Buffer.concat([SPKI_PREFIX, raw]), format: 'der', type: 'spki' })
       : createPublicKey(trimmed);
-    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is of type ${key.asymmetricKeyType}`);
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`the key is of type ${key.asymmetricKeyType}`);
     return key;
   } catch (error) {
     throw new CodedError('bad-key', `give an Ed25519 public key in PEM: ${messageOf(error)}`, { cause: error });
@@ -34,7 +34,7 @@ export function parseTrustedKey(text: string): KeyObject {
 export function parseSigningKey(text: string): KeyObject {
   try {
     const key = createPrivateKey(text);
-    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`it is of type ${key.asymmetricKeyType}`);
+    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`the key is of type ${key.asymmetricKeyType}`);
     return key;
   } catch (error) {
     throw new CodedError('bad-key', `give an Ed25519 private key in PEM: ${messageOf(error)}`, { cause: error });

@@ -56,10 +56,10 @@ export const rigClaims: KindDefinition<RigClaim> = {
     nameColumn,
     column<RigClaim>(
       'Rig',
-      'Rig that is granted or asked for.',
+      'Rig that is granted or requested.',
       ({ spec, status }) => status?.rig ?? spec?.rigName ?? NONE,
     ),
-    column<RigClaim>('Phase', 'Whether the claim has its rig.', ({ status }) => status?.phase ?? ''),
+    column<RigClaim>('Phase', 'State of the claim.', ({ status }) => status?.phase ?? ''),
     column<RigClaim>('Position', 'Place in the queue.', ({ status }) => status?.position || NONE),
     column<RigClaim>('Requester', 'User that made the claim.', ({ status }) => status?.requester ?? NONE),
     column<RigClaim>('Expires', 'Time until the lease ends.', ({ status }, nowMs) => until(status?.expiresAt, nowMs)),

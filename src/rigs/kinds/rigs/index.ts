@@ -138,7 +138,7 @@ export const rigs: KindDefinition<Rig> = {
   columns: [
     nameColumn,
     column<Rig>('Node', 'Node that has the fixtures.', ({ spec, status }) => status?.node ?? spec?.node ?? NONE),
-    column<Rig>('Holder', 'Claim that has the rig.', holderText),
+    column<Rig>('Holder', 'Claim to which the rig is granted.', holderText),
     column<Rig>('Queue', 'Claims that wait.', ({ status }) => status?.queue ?? 0, { type: 'integer' }),
     column<Rig>('Expires', 'Time until the lease ends.', ({ status }, nowMs) => until(status?.expiresAt, nowMs)),
     ageColumn,

@@ -209,6 +209,6 @@ export class LayerPaths {
   #count(lookups: number, path: string): void {
     this.#lookups += lookups + path.length / 256;
     if (this.#mostLookups !== undefined && this.#lookups > this.#mostLookups)
-      throw refused(`its names need more than ${this.#mostLookups} look-ups`);
+      throw refused(`the names need more than ${this.#mostLookups} look-ups`);
   }
 }

@@ -276,7 +276,7 @@ async function verifyAttributes(root: string, recorded: unknown): Promise<string
   try {
     found = await readAttributes(root, paths);
   } catch (error) {
-    return [`its attributes cannot be read: ${messageOf(error)}`];
+    return [`the attributes cannot be read: ${messageOf(error)}`];
   }
   return expected.flatMap(([path = '', name = '', value = '']) => {
     const present = found.get(path)?.get(name);
@@ -287,10 +287,10 @@ async function verifyAttributes(root: string, recorded: unknown): Promise<string
 
 async function verifyFile(tree: LayerTree, line: string): Promise<string | undefined> {
   const match = /^([0-9a-f]{64}) (\d+) ([0-7]+) (.*)$/.exec(line);
-  if (match === null) return 'its manifest is damaged';
+  if (match === null) return 'the manifest is damaged';
   const [, digest = '', size = '', mode = '', quoted = ''] = match;
   const path: unknown = JSON.parse(quoted);
-  if (typeof path !== 'string') return 'its manifest is damaged';
+  if (typeof path !== 'string') return 'the manifest is damaged';
   let file: Awaited<ReturnType<typeof open>>;
   try {
     file = await open(await tree.at(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -88,7 +88,7 @@ export async function unpackLayer(
   let read = 0;
   tar.on('data', (chunk: Buffer) => {
     read += chunk.length;
-    if (read > limits.archiveBytes) tar.destroy(new Error(`it has more than ${limits.archiveBytes} bytes`));
+    if (read > limits.archiveBytes) tar.destroy(new Error(`the archive has more than ${limits.archiveBytes} bytes`));
   });
   try {
     const layer = new LayerUnpacking(root, tree, trees, log, limits, below);
@@ -271,7 +271,7 @@ class LayerUnpacking {
   async #copyUp(found: FoundEntry & { kind: 'lower' }, failed: (why: string) => RuntimeError): Promise<void> {
     const { layer, path, stats } = found;
     const place = await this.#paths.place(path);
-    if (place !== path) throw failed('its directory is not in the image');
+    if (place !== path) throw failed('the directory of the entry is not in the image');
     const source = await LayerTree.open(layer);
     try {
       const { uid, gid, mtime } = stats;

@@ -43,13 +43,13 @@ export async function roomAt(path: string): Promise<number> {
 export async function checkSizes(image: string, layers: readonly Blob[], path: string): Promise<void> {
   for (const { digest, size } of layers) {
     if (size <= MAX_LAYER_BYTES) continue;
-    const why = `layer ${digest} claims ${size} bytes, more than the limit of ${gibibytes(MAX_LAYER_BYTES)}`;
+    const why = `layer ${digest} has ${size} bytes, more than the limit of ${gibibytes(MAX_LAYER_BYTES)}`;
     throw new RuntimeError('image-pull', `pull ${image}: ${why}`);
   }
   const total = layers.reduce((sum, { size }) => sum + size, 0);
   const room = await roomAt(path);
   if (total <= room) return;
-  const why = `its layers claim ${gibibytes(total)}; the images' file system has room for ${gibibytes(room)}`;
+  const why = `the layers need ${gibibytes(total)}; the file system of the images has ${gibibytes(room)} free`;
   throw new RuntimeError('image-pull', `pull ${image}: no space left on device: ${why}`);
 }
 

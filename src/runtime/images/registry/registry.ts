@@ -187,7 +187,8 @@ class HttpRegistryClient implements RegistryClient {
       const location = response.headers['location'];
       if ([301, 302, 303, 307, 308].includes(statusCode) && typeof location === 'string') {
         await response.body.dump();
-        if (!URL.canParse(location, target)) throw this.#failed('image-pull', 'the registry redirects to no URL');
+        if (!URL.canParse(location, target))
+          throw this.#failed('image-pull', 'the redirect of the registry has no valid URL');
         const next = new URL(location, target);
         if (next.protocol !== 'https:' && !(this.#plain && next.protocol === 'http:'))
           throw this.#failed('image-pull', `refused redirect to ${next.protocol}//${next.host}`);
@@ -220,11 +221,14 @@ class HttpRegistryClient implements RegistryClient {
     const scheme = challenge.split(' ', 1)[0]?.toLowerCase() ?? '';
     if (scheme === 'basic') {
       if (basic === undefined)
-        throw this.#failed('image-pull-denied', 'the registry asks for a user name and password');
+        throw this.#failed('image-pull-denied', 'the registry requires a user name and password');
       return basic;
     }
     if (scheme !== 'bearer')
-      throw this.#failed('image-pull-denied', `the registry asks for unknown authentication ${JSON.stringify(scheme)}`);
+      throw this.#failed(
+        'image-pull-denied',
+        `the registry requires the unsupported authentication scheme ${JSON.stringify(scheme)}`,
+      );
     const parameters = new Map<string, string>();
     for (const [, key = '', quoted, bare] of challenge
       .slice(0, MAX_CHALLENGE)
@@ -232,7 +236,7 @@ class HttpRegistryClient implements RegistryClient {
       parameters.set(key.toLowerCase(), quoted ?? bare ?? '');
     }
     const realm = parameters.get('realm') ?? '';
-    if (!URL.canParse(realm)) throw this.#failed('image-pull-denied', 'the registry names no token service');
+    if (!URL.canParse(realm)) throw this.#failed('image-pull-denied', 'the registry specifies no token service');
     const url = new URL(realm);
     if (url.protocol !== 'https:' && !(this.#plain && url.protocol === 'http:'))
       throw this.#failed('image-pull', `refused token service ${url.protocol}//${url.host}`);
@@ -249,7 +253,7 @@ class HttpRegistryClient implements RegistryClient {
     }
     const answer = parseObject(await this.#readAll(response.body, 256 * 1024), 'the token');
     const token = answer['token'] ?? answer['access_token'];
-    if (typeof token !== 'string') throw this.#failed('image-pull-denied', 'the token service gave no token');
+    if (typeof token !== 'string') throw this.#failed('image-pull-denied', 'the token service returned no token');
     return `Bearer ${token}`;
   }
 

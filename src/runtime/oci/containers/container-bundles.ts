@@ -300,7 +300,10 @@ export class ContainerBundles {
   async #pidNamespaceOf(id: string): Promise<string> {
     const record = this.#table.get(id);
     if (hasEnded(record) || !(await isRunning(record.pid, record.pidStart)))
-      throw new RuntimeError('create-failed', `container ${record.name}, whose processes are to be seen, does not run`);
+      throw new RuntimeError(
+        'create-failed',
+        `container ${record.name}, whose process namespace is shared, is not running`,
+      );
     return `/proc/${record.pid}/ns/pid`;
   }
 

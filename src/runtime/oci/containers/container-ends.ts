@@ -80,7 +80,7 @@ export class ContainerEnds {
       ignore('settle() finds out whether the container has ended'),
     );
     await this.settle(id);
-    if (!this.#isOver(id)) throw new RuntimeError('internal', `container ${id} does not end after SIGKILL`);
+    if (!this.#isOver(id)) throw new RuntimeError('internal', `container ${id} is still running after SIGKILL`);
   }
 
   async #settleLocked(id: string): Promise<void> {

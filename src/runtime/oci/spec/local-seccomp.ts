@@ -16,12 +16,12 @@ export async function localSeccompProfile(security: ContainerSecurity): Promise<
   let profile: unknown;
   try {
     const { size } = await stat(path);
-    if (size > MAX_PROFILE_BYTES) throw new Error(`it has more than ${MAX_PROFILE_BYTES} bytes`);
+    if (size > MAX_PROFILE_BYTES) throw new Error(`more than ${MAX_PROFILE_BYTES} bytes`);
     profile = JSON.parse(await readFile(path, 'utf8'));
   } catch (error) {
     throw fail(messageOf(error), error);
   }
   if (typeof profile !== 'object' || profile === null || !('defaultAction' in profile))
-    throw fail('it is not an object with a defaultAction');
+    throw fail('not an object with a defaultAction');
   return profile;
 }

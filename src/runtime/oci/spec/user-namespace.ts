@@ -36,7 +36,7 @@ export async function mapMount(namespace: string, source: string, target: string
 
 /** Returns the reason why pods cannot have user namespaces on this host; undefined if they can. */
 export async function whyNoUserNamespaces(): Promise<string | undefined> {
-  if ((await findOnPath('perl')) === undefined) return 'perl is not installed, which makes idmapped mounts';
+  if ((await findOnPath('perl')) === undefined) return 'perl is not installed, which is required for idmapped mounts';
   const directory = await mkdtemp(join(tmpdir(), 'he-idmap-'));
   try {
     await withNamespace(['user'], { hostId: 65_536, length: 65_536 }, async (pid) => {

@@ -48,7 +48,7 @@ export function createExtenderCaller(): ExtenderCaller {
         return await answer.body.json();
       } catch (error) {
         const isLate = error instanceof Error && error.name === 'TimeoutError';
-        const what = isLate ? `did not answer within ${extender.timeoutMs} ms` : messageOf(error);
+        const what = isLate ? `did not respond within ${extender.timeoutMs} ms` : messageOf(error);
         throw new Error(`extender ${url}: ${what}`, { cause: error });
       }
     },

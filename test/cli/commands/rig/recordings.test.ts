@@ -78,6 +78,9 @@ suite('hyperedge rig recordings', () => {
     assert.match(urls.at(-1) ?? '', /&node=n1$/);
     await assert.rejects(run(['bench'], { node: 'n1' }), UsageError);
     body = { items: [], failures: [{ node: 'n1', message: 'off' }] };
-    await assert.rejects(run(['bench', FILE]), /recording "2026-\S+" not found; nodes without a list: n1 \(off\)/);
+    await assert.rejects(
+      run(['bench', FILE]),
+      /recording "2026-\S+" not found; nodes that returned no list: n1 \(off\)/,
+    );
   });
 });

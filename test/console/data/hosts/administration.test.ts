@@ -146,8 +146,8 @@ describe('administration of hosts', () => {
     assert.equal(sent, 0);
     assert.deepEqual(await upload({}), ['app:1', 'sha256:2']);
     await assert.rejects(
-      upload({}, async () => '{"stage":"importing"}\n{"error":"archive: it holds nothing for linux/amd64"}\n'),
-      /it holds nothing for linux/,
+      upload({}, async () => '{"stage":"importing"}\n{"error":"archive: no image found for linux/amd64"}\n'),
+      /no image found for linux/,
     );
   });
 });

@@ -71,10 +71,10 @@ test('rejects a sealed file with changed bytes, a truncation, another name, anot
   await assert.rejects(open().read('pods'), /not a sealed file of this version/);
   await writeFile(path, good);
   await copyFile(path, join(root, 'state/tokens'));
-  await assert.rejects(open().read('tokens'), /damaged, or of another host/);
-  await assert.rejects(open('edge-2').read('pods'), /damaged, or of another host/);
+  await assert.rejects(open().read('tokens'), /the file is damaged or was sealed on another host/);
+  await assert.rejects(open('edge-2').read('pods'), /the file is damaged or was sealed on another host/);
   await writeFile(join(root, 'keys/state.key'), `${Buffer.alloc(32, 7).toString('base64')}\n`);
-  await assert.rejects(open().read('pods'), /damaged, or of another host/);
+  await assert.rejects(open().read('pods'), /the file is damaged or was sealed on another host/);
 });
 
 test('files that are written for the first time at the same time share one key', async () => {

@@ -335,8 +335,8 @@ describe('files of the usage history', () => {
       [`"period":${period}`, `"period":${period + 1}`, /period is out of range/],
       [`"period":${period}`, '"period":1e400', /period is out of range/],
       [`"timeMs":${endMs}`, '"timeMs":-1', /timeMs is out of range/],
-      ['"name":"web"', `"name":"${'x'.repeat(300)}"`, /name is no name/],
-      ['"name":"web"', '"name":{"toString":1}', /name is no name/],
+      ['"name":"web"', `"name":"${'x'.repeat(300)}"`, /name is not a name/],
+      ['"name":"web"', '"name":{"toString":1}', /name is not a name/],
       ['"segments":[', '"segments":[{"fromMs":9e15,"offsetMs":0},', /fromMs is out of range/],
     ] as const)
       assert.throws(() => decodeHistoryFile(changed(from, to)), reason, `${from} → ${to}`);

@@ -30,7 +30,7 @@ test('uses the CNI configuration with the lowest file name, and ignores other fi
 test('reports an invalid CNI configuration in one line with the file and the field', () => {
   const cases: readonly [string, RegExp][] = [
     ['{', /^f: not valid JSON/],
-    ['[]', /^f: is no JSON object/],
+    ['[]', /^f: is not a JSON object/],
     ['{"cniVersion":"1.0.0","plugins":[{"type":"x"}]}', /^f: name:/],
     ['{"name":"a b","cniVersion":"1.0.0","plugins":[{"type":"x"}]}', /^f: name:/],
     ['{"name":"a","plugins":[{"type":"x"}]}', /^f: cniVersion: "0\.1\.0" is not supported/],

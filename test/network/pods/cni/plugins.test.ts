@@ -29,7 +29,7 @@ test("connects two pods with Debian's plug-ins bridge, host-local and portmap", 
     damaged: true,
     noPortmap:
       'host port 8081/TCP: CNI network "lab" has no plug-in with the capability portMappings; add portmap to its list',
-    failed: 'CNI plug-in absent is in none of /opt/cni/bin, /usr/lib/cni; install it there',
+    failed: 'CNI plug-in absent is not in /opt/cni/bin, /usr/lib/cni; install the plug-in there',
     early: 'the node has no pod CIDR yet; pods wait for it',
     half: true,
     cleaned: ['a.cni', 'b.cni'],

@@ -125,11 +125,11 @@ test('the plan of pod routes reports nodes with unusable addresses and keeps the
   );
   assert.deepEqual(ways(overlay), ['10.128.2.0/23 192.0.2.11@eth0 1500', '10.128.0.0/14 unreachable']);
   assert.deepEqual(problems, [
-    { node: 'double', why: "its address 192.0.2.10 is this host's own" },
-    { node: 'inside', why: 'it has no InternalIP outside of the pod network' },
+    { node: 'double', why: 'address 192.0.2.10 belongs to this host' },
+    { node: 'inside', why: 'the node has no InternalIP outside of the pod network' },
     { node: 'lost', why: 'no route to 203.0.113.1' },
-    { node: 'own-range', why: "its pod range 10.128.0.0/23 is another node's" },
-    { node: 'thief', why: "its pod range 10.128.2.0/23 is another node's" },
+    { node: 'own-range', why: 'pod range 10.128.0.0/23 belongs to another node' },
+    { node: 'thief', why: 'pod range 10.128.2.0/23 belongs to another node' },
   ]);
 });
 
@@ -276,6 +276,6 @@ test('uses an unproven address of a Node only as a next hop, never as a tunnel e
   );
   assert.ok(ways(overlay).includes('fd01:0:0:2::/64 2001:db8::b@eth0 1500'), ways(overlay).join());
   const untrusted = planOverlay(input({ peers: [{ ...near, addresses: [], unproven: [] }] }));
-  assert.deepEqual(untrusted.problems, [{ node: 'b', why: 'none of its addresses is approved' }]);
+  assert.deepEqual(untrusted.problems, [{ node: 'b', why: 'no address of the node is approved' }]);
   assert.deepEqual(ways(untrusted.overlay), ['10.128.0.0/14 unreachable']);
 });

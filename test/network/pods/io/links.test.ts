@@ -62,7 +62,7 @@ test('pods on a bridge connect to each other, to the host and through host ports
     early: 'the node has no pod CIDR yet; pods wait for it',
     ips: ['10.128.2.2', '10.128.2.3'],
     again: true,
-    taken: 'host port 8080/TCP is taken by another pod',
+    taken: 'host port 8080/TCP is in use by another pod',
     reserved: [
       'host port 9443/TCP is a port of this host itself',
       'host port 9443/TCP is a port of this host itself',

@@ -132,7 +132,7 @@ test('assigns an external IP and port to the oldest service that requests it, re
   const { ports, refused } = portsOf({ ports: [port(80)], externalIPs: ['192.0.2.1'] }, {}, older);
   const owners = ports.filter(({ externalIps }) => externalIps.length > 0).map(({ id }) => id);
   assert.deepEqual(owners, ['ns/z-older:https/TCP']);
-  assert.equal(refused[0]?.why, 'taken by ns/z-older:https/TCP');
+  assert.equal(refused[0]?.why, 'in use by ns/z-older:https/TCP');
 });
 
 test('rejects cluster IPs that are host or special addresses, and node ports that the host uses', () => {

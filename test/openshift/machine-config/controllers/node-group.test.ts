@@ -151,7 +151,7 @@ test('hosts keep applying a node group if a pool cannot apply it, and an event r
   await group('node-config-infra', "max-pods: ['60']");
   await event(
     'node-config-infra',
-    /in pool rack-7; to have it apply the group: oc label mcp rack-7 node-group\.hyperedge/,
+    /in pool rack-7; to apply the group to the pool, run: oc label mcp rack-7 node-group\.hyperedge/,
   );
   assert.equal(await byPools('node-config-infra'), false);
   await edit('node-config-infra', "max-pods: ['60'], bad: [");

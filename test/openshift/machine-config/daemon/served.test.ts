@@ -38,7 +38,7 @@ test('applies the served config of a new host as its first config, and confirms 
     assert.equal(await world.read('etc/ignition-machine-config-encapsulated.json'), undefined);
     await applyServedConfig(text, parts);
     const other = text.replaceAll('rendered-worker-1', 'rendered-worker-2');
-    await assert.rejects(applyServedConfig(other, parts), /this host has rendered-worker-1 already/);
+    await assert.rejects(applyServedConfig(other, parts), /this host already has the configuration rendered-worker-1/);
     world.desire('rendered-worker-1');
     await world.restart();
     await world.until(() => world.annotation('state') === 'Done');

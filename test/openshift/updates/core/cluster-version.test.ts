@@ -232,12 +232,12 @@ test('the update of a host fails if the host is not healthy after ten minutes', 
   cluster.change(requested.host, {
     wanted: requested.wanted,
     healthy: false,
-    fault: 'the host is silent',
+    fault: 'the host does not report',
     underWayMs: 600_000,
   });
   assert.equal(cluster.plan().givenUp, undefined);
   cluster.change(requested.host, { underWayMs: 600_001 });
-  assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host is silent/);
+  assert.match(cluster.plan().givenUp?.message ?? '', /m2: not healthy after 10 minutes: the host does not report/);
 });
 
 test('an update skips hosts in paused pools', () => {
@@ -390,7 +390,7 @@ test('returns hosts that an abandoned release made unhealthy to the former versi
   assert.ok(wanted);
   // The API servers of all masters fail, and an administrator rolls one of them back.
   for (const name of ['m1', 'm3']) cluster.change(name, { healthy: false, fault: 'api: connection refused' });
-  cluster.change('w1', { healthy: false, silent: true, fault: 'the host is silent' });
+  cluster.change('w1', { healthy: false, silent: true, fault: 'the host does not report' });
   cluster.change('m2', { version: '0.1.0', update: failure(wanted) });
   for (let round = 0; round < 10; round++) {
     const { ask } = cluster.plan();
@@ -407,7 +407,7 @@ test('returns hosts that an abandoned release made unhealthy to the former versi
   assert.deepEqual(cluster.requests, ['m3', 'm1']);
   assert.match(
     cluster.condition('Progressing').message ?? '',
-    /3 of 4 hosts done .* waiting for w1: the host is silent/,
+    /3 of 4 hosts done .* waiting for w1: the host does not report/,
   );
   cluster.change('w1', { healthy: true, silent: false, fault: '' });
   assert.equal(cluster.plan().ask?.host, 'w1');

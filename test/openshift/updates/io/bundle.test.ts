@@ -155,7 +155,7 @@ test('rejects and deletes a file whose content differs from the manifest', async
     /does not have its announced SHA-256/,
   );
   assert.match(await refusal(await tar(...signed(text), { name, content: content.subarray(1) })), /has 299999 bytes/);
-  assert.match(await refusal(await tar(...signed(text))), /it ends before hyperedge-linux-x64/);
+  assert.match(await refusal(await tar(...signed(text))), /the file ends before hyperedge-linux-x64/);
 });
 
 test('rejects a bundle truncated at any byte and files that are not bundles, with a one-line error', async () => {
@@ -177,14 +177,14 @@ test('rejects a bundle truncated at any byte and files that are not bundles, wit
   }
   await writeFile(path, Buffer.alloc(100_000, 'x'));
   await refusal(path);
-  assert.match(await refusal(root), /it is not a file/);
+  assert.match(await refusal(root), /the path is not a file/);
 });
 
 test('rejects a release bundle with a size above the limit', async () => {
   const path = join(root, 'huge');
   await writeFile(path, '');
   await truncate(path, 1.5 * 2 ** 30);
-  assert.match(await refusal(path), /it is larger than/);
+  assert.match(await refusal(path), /the file is larger than/);
   const files = manifest.files.map((file) => ({ ...file, size: 2 ** 40 }));
   assert.match(
     await refusal(await tar(...signed(manifestText({ ...manifest, files })))),
@@ -224,7 +224,7 @@ test('accepts release keys in PEM format or as raw bytes and rejects others', ()
   assert.ok(parseTrustedKey(pem).equals(trusted));
   assert.ok(parseTrustedKey(raw).equals(trusted));
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ type: 'spki', format: 'pem' });
-  assert.throws(() => parseTrustedKey(rsa.toString()), /Ed25519 public key in PEM: it is of type rsa/);
+  assert.throws(() => parseTrustedKey(rsa.toString()), /Ed25519 public key in PEM: the key is of type rsa/);
   assert.throws(() => parseTrustedKey('nonsense'), /Ed25519/);
 });
 

@@ -88,10 +88,10 @@ export const mutatingAdmissionPolicies: KindDefinition<Policy> = {
   },
   columns: [
     nameColumn,
-    column<Policy>('Mutations', 'How many mutations there are.', (each) => each.spec?.mutations?.length ?? 0, {
+    column<Policy>('Mutations', 'Number of mutations.', (each) => each.spec?.mutations?.length ?? 0, {
       type: 'integer',
     }),
-    column<Policy>('ParamKind', 'The kind of its parameters.', (each) => paramKindText(each.spec?.paramKind)),
+    column<Policy>('ParamKind', 'The kind of the parameters.', (each) => paramKindText(each.spec?.paramKind)),
     ageColumn,
   ],
 };

@@ -32,12 +32,9 @@ export const mutatingWebhookConfigurations: KindDefinition<MutatingWebhookConfig
   strategy: webhookStrategy,
   columns: [
     nameColumn,
-    column<MutatingWebhookConfiguration>(
-      'Webhooks',
-      'How many webhooks there are.',
-      (each) => each.webhooks?.length ?? 0,
-      { type: 'integer' },
-    ),
+    column<MutatingWebhookConfiguration>('Webhooks', 'Number of webhooks.', (each) => each.webhooks?.length ?? 0, {
+      type: 'integer',
+    }),
     ageColumn,
   ],
 };

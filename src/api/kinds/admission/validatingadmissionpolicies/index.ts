@@ -115,10 +115,10 @@ export const validatingAdmissionPolicies: KindDefinition<Policy> = {
   statusResetFields: METADATA_AND_SPEC,
   columns: [
     nameColumn,
-    column<Policy>('Validations', 'How many validations there are.', (each) => each.spec?.validations?.length ?? 0, {
+    column<Policy>('Validations', 'Number of validations.', (each) => each.spec?.validations?.length ?? 0, {
       type: 'integer',
     }),
-    column<Policy>('ParamKind', 'The kind of its parameters.', (each) => paramKindText(each.spec?.paramKind)),
+    column<Policy>('ParamKind', 'The kind of the parameters.', (each) => paramKindText(each.spec?.paramKind)),
     ageColumn,
   ],
 };

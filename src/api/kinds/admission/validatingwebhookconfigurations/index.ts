@@ -29,12 +29,9 @@ export const validatingWebhookConfigurations: KindDefinition<ValidatingWebhookCo
   strategy: webhookStrategy,
   columns: [
     nameColumn,
-    column<ValidatingWebhookConfiguration>(
-      'Webhooks',
-      'How many webhooks there are.',
-      (each) => each.webhooks?.length ?? 0,
-      { type: 'integer' },
-    ),
+    column<ValidatingWebhookConfiguration>('Webhooks', 'Number of webhooks.', (each) => each.webhooks?.length ?? 0, {
+      type: 'integer',
+    }),
     ageColumn,
   ],
 };

@@ -70,7 +70,7 @@ export const configMaps: KindDefinition<ConfigMap> = {
     nameColumn,
     column<ConfigMap>(
       'Data',
-      'How many keys the config map has.',
+      'Number of keys of the config map.',
       (map) => Object.keys(map.data ?? {}).length + Object.keys(map.binaryData ?? {}).length,
     ),
     ageColumn,

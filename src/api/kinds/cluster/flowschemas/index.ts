@@ -49,17 +49,17 @@ export const flowSchemas: KindDefinition<FlowSchema> = {
     nameColumn,
     column<FlowSchema>(
       'PriorityLevel',
-      'The priority level of its requests.',
+      'The priority level of the requests.',
       (schema) => schema.spec?.priorityLevelConfiguration?.name ?? '',
     ),
     column<FlowSchema>(
       'MatchingPrecedence',
-      'Lower ones are asked first.',
+      'Precedence; flow schemas with lower values are matched first.',
       (schema) => schema.spec?.matchingPrecedence ?? 0,
     ),
     column<FlowSchema>(
       'DistinguisherMethod',
-      'How its requests become flows.',
+      'Method that divides requests into flows.',
       (schema) => schema.spec?.distinguisherMethod?.type ?? NONE,
     ),
     ageColumn,

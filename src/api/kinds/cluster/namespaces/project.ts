@@ -50,7 +50,7 @@ export const project: KindAlias<Namespace> = {
       nameColumn,
       column<Namespace>(
         'Display Name',
-        'The name for people.',
+        'The display name.',
         ({ metadata }) => metadata?.annotations?.[DISPLAY_NAME] ?? '',
       ),
       column<Namespace>('Status', 'Active or Terminating.', ({ status }) => status?.phase ?? ''),

@@ -198,14 +198,14 @@ export const priorityLevelConfigurations: KindDefinition<Level> = {
     column<Level>('Type', 'Whether requests of the level are limited.', (level) => level.spec?.type ?? ''),
     column<Level>(
       'NominalConcurrencyShares',
-      'Its share of what the server does at once.',
+      'Share of the concurrency of the server.',
       (level) => level.spec?.limited?.nominalConcurrencyShares ?? NONE,
     ),
-    column<Level>('Queues', 'How many queues it has.', (level) => queuingOf(level)?.queues ?? NONE),
-    column<Level>('HandSize', 'Queues that one flow may use.', (level) => queuingOf(level)?.handSize ?? NONE),
+    column<Level>('Queues', 'Number of queues.', (level) => queuingOf(level)?.queues ?? NONE),
+    column<Level>('HandSize', 'Number of queues that one flow may use.', (level) => queuingOf(level)?.handSize ?? NONE),
     column<Level>(
       'QueueLengthLimit',
-      'How long a queue may be.',
+      'Maximum length of a queue.',
       (level) => queuingOf(level)?.queueLengthLimit ?? NONE,
     ),
     ageColumn,

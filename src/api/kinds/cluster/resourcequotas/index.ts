@@ -40,8 +40,8 @@ export const resourceQuotas: KindDefinition<ResourceQuota> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<ResourceQuota>('Request', 'What is requested and counted, of what may be.', (each) => usage(each, false)),
-    column<ResourceQuota>('Limit', 'The sum of limits, of what it may be.', (each) => usage(each, true)),
+    column<ResourceQuota>('Request', 'Used and maximum requests.', (each) => usage(each, false)),
+    column<ResourceQuota>('Limit', 'Used and maximum limits.', (each) => usage(each, true)),
     ageColumn,
   ],
 };

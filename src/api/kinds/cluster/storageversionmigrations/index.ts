@@ -86,7 +86,7 @@ export const storageVersionMigrations: KindDefinition<StorageVersionMigration> =
     ),
     column<StorageVersionMigration>(
       'Status',
-      'How far the migration is.',
+      'Progress of the migration.',
       (each) => ['Succeeded', 'Failed', 'Running'].find((type) => isTrue(each, type)) ?? 'Pending',
     ),
     ageColumn,

@@ -42,10 +42,10 @@ export const deviceTaintRules: KindDefinition<DeviceTaintRule> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<DeviceTaintRule>('Driver', 'Whose devices.', (rule) => rule.spec?.deviceSelector?.driver ?? ''),
-    column<DeviceTaintRule>('Pool', 'Of which pool.', (rule) => rule.spec?.deviceSelector?.pool ?? ''),
-    column<DeviceTaintRule>('Device', 'Which device.', (rule) => rule.spec?.deviceSelector?.device ?? ''),
-    column<DeviceTaintRule>('Effect', 'What the taint does.', (rule) => rule.spec?.taint?.effect ?? ''),
+    column<DeviceTaintRule>('Driver', 'Driver of the devices.', (rule) => rule.spec?.deviceSelector?.driver ?? ''),
+    column<DeviceTaintRule>('Pool', 'Pool of the devices.', (rule) => rule.spec?.deviceSelector?.pool ?? ''),
+    column<DeviceTaintRule>('Device', 'Name of the device.', (rule) => rule.spec?.deviceSelector?.device ?? ''),
+    column<DeviceTaintRule>('Effect', 'Effect of the taint.', (rule) => rule.spec?.taint?.effect ?? ''),
     ageColumn,
   ],
 };

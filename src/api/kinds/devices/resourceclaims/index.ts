@@ -43,5 +43,5 @@ export const resourceClaims: KindDefinition<ResourceClaim> = {
   setDefaults: (claim) => setClaimDefaults(claim.spec),
   strategy,
   statusStrategy,
-  columns: [nameColumn, column<ResourceClaim>('State', 'How far the claim has come.', stateText), ageColumn],
+  columns: [nameColumn, column<ResourceClaim>('State', 'State of the claim.', stateText), ageColumn],
 };

@@ -48,9 +48,9 @@ export const resourceSlices: KindDefinition<ResourceSlice> = {
   },
   columns: [
     nameColumn,
-    column<ResourceSlice>('Node', 'The node whose devices they are.', (slice) => slice.spec?.nodeName ?? ''),
-    column<ResourceSlice>('Driver', 'Who publishes them.', (slice) => slice.spec?.driver ?? ''),
-    column<ResourceSlice>('Pool', 'What they belong to.', (slice) => slice.spec?.pool?.name ?? ''),
+    column<ResourceSlice>('Node', 'The node of the devices.', (slice) => slice.spec?.nodeName ?? ''),
+    column<ResourceSlice>('Driver', 'Driver that publishes the devices.', (slice) => slice.spec?.driver ?? ''),
+    column<ResourceSlice>('Pool', 'Pool of the devices.', (slice) => slice.spec?.pool?.name ?? ''),
     ageColumn,
   ],
 };

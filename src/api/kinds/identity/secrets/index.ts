@@ -112,8 +112,8 @@ export const secrets: KindDefinition<Secret> = {
   },
   columns: [
     nameColumn,
-    column<Secret>('Type', 'What the secret is for.', (secret) => secret.type ?? ''),
-    column<Secret>('Data', 'How many keys the secret has.', (secret) => Object.keys(secret.data ?? {}).length),
+    column<Secret>('Type', 'Type of the secret.', (secret) => secret.type ?? ''),
+    column<Secret>('Data', 'Number of keys of the secret.', (secret) => Object.keys(secret.data ?? {}).length),
     ageColumn,
   ],
   fieldSelectors: { type: (secret) => secret.type ?? '' },

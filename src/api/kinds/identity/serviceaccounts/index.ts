@@ -30,7 +30,7 @@ export const serviceAccounts: KindDefinition<ServiceAccount> = {
   },
   columns: [
     nameColumn,
-    column<ServiceAccount>('Secrets', 'How many secrets the account has.', (account) => account.secrets?.length ?? 0),
+    column<ServiceAccount>('Secrets', 'Number of secrets of the account.', (account) => account.secrets?.length ?? 0),
     ageColumn,
   ],
   extraSubresources: [

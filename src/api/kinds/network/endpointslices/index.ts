@@ -177,7 +177,7 @@ export const endpointSlices: KindDefinition<EndpointSlice> = {
   },
   columns: [
     nameColumn,
-    column<EndpointSlice>('AddressType', 'What kind of addresses the slice holds.', (slice) => slice.addressType),
+    column<EndpointSlice>('AddressType', 'Type of the addresses.', (slice) => slice.addressType),
     column<EndpointSlice>('Ports', 'The ports of every endpoint.', (slice) => {
       const ports = (slice.ports ?? []).map((port) => (port.port === undefined ? '*' : String(port.port)));
       return ports.length === 0 ? UNSET : limitedList(ports, SHOWN);

@@ -80,7 +80,7 @@ export const ingressClasses: KindDefinition<IngressClass> = {
   },
   columns: [
     nameColumn,
-    column<IngressClass>('Controller', 'Who serves ingresses of the class.', (each) => each.spec?.controller ?? ''),
+    column<IngressClass>('Controller', 'Controller of the class.', (each) => each.spec?.controller ?? ''),
     column<IngressClass>('Parameters', "The controller's own configuration.", parametersText),
     ageColumn,
   ],

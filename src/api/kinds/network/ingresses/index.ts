@@ -57,10 +57,10 @@ export const ingresses: KindDefinition<Ingress> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<Ingress>('Class', 'Who serves the ingress.', classText),
+    column<Ingress>('Class', 'Class of the ingress.', classText),
     column<Ingress>('Hosts', 'The hosts that have rules.', hostsText),
-    column<Ingress>('Address', 'Where the ingress is reached.', addressText),
-    column<Ingress>('Ports', 'The ports it is served on.', (ingress) =>
+    column<Ingress>('Address', 'Addresses of the ingress.', addressText),
+    column<Ingress>('Ports', 'Ports of the ingress.', (ingress) =>
       (ingress.spec?.tls ?? []).length > 0 ? '80, 443' : '80',
     ),
     ageColumn,

@@ -64,5 +64,5 @@ export const ipAddresses: KindDefinition<IpAddress> = {
     validate,
     validateUpdate: (each, old) => validateImmutable(each.spec?.parentRef, old.spec?.parentRef, AT),
   },
-  columns: [nameColumn, column<IpAddress>('ParentRef', 'Whose address it is.', parentText), ageColumn],
+  columns: [nameColumn, column<IpAddress>('ParentRef', 'Object to which the address belongs.', parentText), ageColumn],
 };

@@ -190,7 +190,7 @@ export const networkPolicies: KindDefinition<NetworkPolicy> = {
   },
   columns: [
     nameColumn,
-    column<NetworkPolicy>('Pod-Selector', 'The pods that the policy is about.', (policy) =>
+    column<NetworkPolicy>('Pod-Selector', 'Pods to which the policy applies.', (policy) =>
       selectorText(policy.spec?.podSelector),
     ),
     ageColumn,

@@ -76,7 +76,7 @@ export const services: KindDefinition<Service> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<Service>('Type', 'How the service is exposed.', (service) => service.spec?.type ?? ''),
+    column<Service>('Type', 'Type of the service.', (service) => service.spec?.type ?? ''),
     column<Service>(
       'Cluster-IP',
       'The address of the service inside the cluster.',

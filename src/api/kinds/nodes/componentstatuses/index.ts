@@ -32,7 +32,7 @@ export const componentStatuses: KindDefinition<ComponentStatus> = {
   columns: [
     nameColumn,
     column<ComponentStatus>('Status', 'Whether the component is healthy.', statusText),
-    column<ComponentStatus>('Message', 'What the component says.', (each) => healthOf(each)?.message ?? ''),
-    column<ComponentStatus>('Error', 'What is wrong with it.', (each) => healthOf(each)?.error ?? ''),
+    column<ComponentStatus>('Message', 'Message of the component.', (each) => healthOf(each)?.message ?? ''),
+    column<ComponentStatus>('Error', 'Error of the component.', (each) => healthOf(each)?.error ?? ''),
   ],
 };

@@ -62,7 +62,7 @@ export const leases: KindDefinition<Lease> = {
   },
   columns: [
     nameColumn,
-    column<Lease>('Holder', 'Who holds the lease.', (lease) => lease.spec?.holderIdentity ?? ''),
+    column<Lease>('Holder', 'Holder of the lease.', (lease) => lease.spec?.holderIdentity ?? ''),
     ageColumn,
   ],
 };

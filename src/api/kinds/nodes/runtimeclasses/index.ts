@@ -49,7 +49,7 @@ export const runtimeClasses: KindDefinition<RuntimeClass> = {
   },
   columns: [
     nameColumn,
-    column<RuntimeClass>('Handler', 'How the runtime calls it.', (each) => each.handler ?? ''),
+    column<RuntimeClass>('Handler', 'Handler of the container runtime.', (each) => each.handler ?? ''),
     ageColumn,
   ],
 };

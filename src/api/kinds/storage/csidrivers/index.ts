@@ -128,12 +128,12 @@ export const csiDrivers: KindDefinition<CSIDriver> = {
     flag('AttachRequired', 'Whether volumes are attached before they are mounted.', 'attachRequired'),
     flag('PodInfoOnMount', 'Whether the driver requires pod information when mounting.', 'podInfoOnMount'),
     flag('StorageCapacity', 'Whether the driver publishes its capacity.', 'storageCapacity'),
-    column<CSIDriver>('TokenRequests', 'Audiences of the tokens that the driver gets.', (driver) => {
+    column<CSIDriver>('TokenRequests', 'Audiences of the tokens for the driver.', (driver) => {
       const audiences = (driver.spec?.tokenRequests ?? []).map(({ audience }) => audience);
       return audiences.length === 0 ? '<unset>' : audiences.join(',');
     }),
-    flag('RequiresRepublish', 'Whether volumes are published again and again.', 'requiresRepublish'),
-    column<CSIDriver>('Modes', 'How long volumes live.', (driver) => {
+    flag('RequiresRepublish', 'Whether volumes are republished periodically.', 'requiresRepublish'),
+    column<CSIDriver>('Modes', 'Lifecycle modes of the volumes.', (driver) => {
       const modes = driver.spec?.volumeLifecycleModes ?? [];
       return modes.length === 0 ? '<none>' : modes.join(',');
     }),

@@ -77,7 +77,7 @@ export const csiNodes: KindDefinition<CSINode> = {
   strategy: { validate, validateUpdate },
   columns: [
     nameColumn,
-    column<CSINode>('Drivers', 'How many drivers serve the node.', (node) => node.spec?.drivers?.length ?? 0, {
+    column<CSINode>('Drivers', 'Number of drivers on the node.', (node) => node.spec?.drivers?.length ?? 0, {
       type: 'integer',
     }),
     ageColumn,

@@ -51,6 +51,6 @@ export const csiStorageCapacities: KindDefinition<CSIStorageCapacity> = {
   columns: [
     nameColumn,
     column<CSIStorageCapacity>('StorageClassName', 'The storage class.', (each) => each.storageClassName ?? ''),
-    column<CSIStorageCapacity>('Capacity', 'How much room there is.', (each) => each.capacity ?? '<unset>'),
+    column<CSIStorageCapacity>('Capacity', 'Available capacity.', (each) => each.capacity ?? '<unset>'),
   ],
 };

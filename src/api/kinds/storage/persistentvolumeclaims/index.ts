@@ -175,7 +175,7 @@ export const persistentVolumeClaims: KindDefinition<Claim> = {
     column<Claim>('Capacity', 'The size of the volume.', (claim) =>
       isBoundTo(claim) ? capacityText(claim.status?.capacity) : '',
     ),
-    column<Claim>('Access Modes', 'How the volume may be mounted.', (claim) =>
+    column<Claim>('Access Modes', 'Access modes of the volume.', (claim) =>
       isBoundTo(claim) ? accessModesText(claim.status?.accessModes) : '',
     ),
     column<Claim>('StorageClass', 'The storage class of the claim.', storageClassText),

@@ -116,12 +116,12 @@ export const persistentVolumes: KindDefinition<PersistentVolume> = {
   columns: [
     nameColumn,
     column<PersistentVolume>('Capacity', 'The size of the volume.', (volume) => capacityText(volume.spec?.capacity)),
-    column<PersistentVolume>('Access Modes', 'How the volume may be mounted.', (volume) =>
+    column<PersistentVolume>('Access Modes', 'Access modes of the volume.', (volume) =>
       accessModesText(volume.spec?.accessModes),
     ),
     column<PersistentVolume>(
       'Reclaim Policy',
-      'What becomes of the volume when its claim is gone.',
+      'Handling of the volume after the deletion of its claim.',
       (volume) => volume.spec?.persistentVolumeReclaimPolicy ?? '',
     ),
     column<PersistentVolume>('Status', 'The phase of the volume.', (volume) =>
@@ -134,7 +134,7 @@ export const persistentVolumes: KindDefinition<PersistentVolume> = {
       'The volume attributes class of the volume.',
       attributesClassText,
     ),
-    column<PersistentVolume>('Reason', 'Why the volume is in its phase.', (volume) => volume.status?.reason ?? ''),
+    column<PersistentVolume>('Reason', 'Reason of the phase.', (volume) => volume.status?.reason ?? ''),
     ageColumn,
     column<PersistentVolume>(
       'VolumeMode',

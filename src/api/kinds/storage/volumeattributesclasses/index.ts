@@ -45,7 +45,7 @@ export const volumeAttributesClasses: KindDefinition<VolumeAttributesClass> = {
   strategy: { validate, validateUpdate },
   columns: [
     nameColumn,
-    column<VolumeAttributesClass>('DriverName', 'Whose volumes the class is for.', (each) => each.driverName ?? ''),
+    column<VolumeAttributesClass>('DriverName', 'Driver of the volumes.', (each) => each.driverName ?? ''),
     ageColumn,
   ],
 };

@@ -145,15 +145,15 @@ export const cronJobs: KindDefinition<CronJob> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<CronJob>('Schedule', 'When jobs are made.', (job) => job.spec?.schedule ?? ''),
+    column<CronJob>('Schedule', 'Schedule of the jobs.', (job) => job.spec?.schedule ?? ''),
     column<CronJob>('Timezone', 'The time zone of the schedule.', (job) => job.spec?.timeZone ?? NONE),
-    column<CronJob>('Suspend', 'Whether no more jobs are made.', (job) =>
+    column<CronJob>('Suspend', 'Whether the cron job is suspended.', (job) =>
       job.spec?.suspend === undefined ? '<unset>' : job.spec.suspend ? 'True' : 'False',
     ),
-    column<CronJob>('Active', 'Number of jobs under way.', (job) => job.status?.active?.length ?? 0, {
+    column<CronJob>('Active', 'Number of active jobs.', (job) => job.status?.active?.length ?? 0, {
       type: 'integer',
     }),
-    column<CronJob>('Last Schedule', 'Time since the last job was made.', (job, nowMs) =>
+    column<CronJob>('Last Schedule', 'Time since the last job was created.', (job, nowMs) =>
       job.status?.lastScheduleTime === undefined ? NONE : since(job.status.lastScheduleTime, nowMs),
     ),
     ageColumn,

@@ -153,7 +153,7 @@ export const daemonSets: KindDefinition<DaemonSet> = {
   columns: [
     nameColumn,
     countColumn('Desired', 'Number of nodes that should run the pod.', 'desiredNumberScheduled'),
-    countColumn('Current', 'Number of nodes that run the pod and should.', 'currentNumberScheduled'),
+    countColumn('Current', 'Number of nodes that should run the pod and run it.', 'currentNumberScheduled'),
     countColumn('Ready', 'Number of nodes whose pod is ready.', 'numberReady'),
     countColumn('Up-to-date', 'Number of nodes that run the updated pod.', 'updatedNumberScheduled'),
     countColumn('Available', 'Number of nodes whose pod is available.', 'numberAvailable'),

@@ -90,14 +90,14 @@ export const horizontalPodAutoscalers: KindDefinition<Autoscaler> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<Autoscaler>('Reference', 'What is scaled.', (each) => {
+    column<Autoscaler>('Reference', 'Object that is scaled.', (each) => {
       const target = each.spec?.scaleTargetRef;
       return `${target?.kind ?? ''}/${target?.name ?? ''}`;
     }),
-    column<Autoscaler>('Targets', 'What is measured, and what it should be.', targetsText),
-    column<Autoscaler>('MinPods', 'The fewest pods.', (each) => String(each.spec?.minReplicas ?? '<unset>')),
-    column<Autoscaler>('MaxPods', 'The most pods.', (each) => each.spec?.maxReplicas ?? 0),
-    column<Autoscaler>('Replicas', 'How many there are.', (each) => each.status?.currentReplicas ?? 0),
+    column<Autoscaler>('Targets', 'Metrics with their current and target values.', targetsText),
+    column<Autoscaler>('MinPods', 'Minimum number of pods.', (each) => String(each.spec?.minReplicas ?? '<unset>')),
+    column<Autoscaler>('MaxPods', 'Maximum number of pods.', (each) => each.spec?.maxReplicas ?? 0),
+    column<Autoscaler>('Replicas', 'Current number of pods.', (each) => each.status?.currentReplicas ?? 0),
     ageColumn,
   ],
 };

@@ -98,9 +98,9 @@ export const jobs: KindDefinition<Job> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<Job>('Status', 'What the job is at.', statusText),
-    column<Job>('Completions', 'Completed pods out of those wanted.', completionsText),
-    column<Job>('Duration', 'Time needed so far, or in all.', durationText),
+    column<Job>('Status', 'State of the job.', statusText),
+    column<Job>('Completions', 'Completed pods out of the desired completions.', completionsText),
+    column<Job>('Duration', 'Duration of the job.', durationText),
     ageColumn,
     ...workloadColumns<Job>(
       (job) => job.spec?.template,

@@ -99,11 +99,15 @@ export const podDisruptionBudgets: KindDefinition<Budget> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<Budget>('Min Available', 'Pods that must be left.', (each) => String(each.spec?.minAvailable ?? 'N/A')),
-    column<Budget>('Max Unavailable', 'Pods that may be gone.', (each) => String(each.spec?.maxUnavailable ?? 'N/A')),
+    column<Budget>('Min Available', 'Minimum number of available pods.', (each) =>
+      String(each.spec?.minAvailable ?? 'N/A'),
+    ),
+    column<Budget>('Max Unavailable', 'Maximum number of unavailable pods.', (each) =>
+      String(each.spec?.maxUnavailable ?? 'N/A'),
+    ),
     column<Budget>(
       'Allowed Disruptions',
-      'How many pods may be evicted now.',
+      'Number of pods that may be evicted now.',
       (each) => each.status?.disruptionsAllowed ?? 0,
       { type: 'integer' },
     ),

@@ -81,15 +81,11 @@ export const priorityClasses: KindDefinition<PriorityClass> = {
     }),
     column<PriorityClass>(
       'Global-Default',
-      'Whether pods that name no class get this one.',
+      'Whether pods without a class use this class.',
       (each) => each.globalDefault ?? false,
       { type: 'boolean' },
     ),
     ageColumn,
-    column<PriorityClass>(
-      'PreemptionPolicy',
-      'Whether pods of this class push out others.',
-      (each) => each.preemptionPolicy ?? '',
-    ),
+    column<PriorityClass>('PreemptionPolicy', 'Preemption policy of the pods.', (each) => each.preemptionPolicy ?? ''),
   ],
 };

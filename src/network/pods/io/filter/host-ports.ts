@@ -20,7 +20,7 @@ export function checkHostPorts(
     if (isReserved(mapping, reservedPorts))
       throw new RuntimeError('network', `host port ${nameOf(mapping)} is a port of this host itself`);
     if (others.some(({ portMappings }) => portMappings.some((each) => collides(each, mapping))))
-      throw new RuntimeError('network', `host port ${nameOf(mapping)} is taken by another pod`);
+      throw new RuntimeError('network', `host port ${nameOf(mapping)} is in use by another pod`);
   }
 }
 

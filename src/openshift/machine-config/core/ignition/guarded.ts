@@ -1,18 +1,18 @@
 /** Paths and units that no MachineConfig may change, with the reason for each. */
 
-const ACCOUNTS = 'it holds the accounts of the host; use passwd.users[].sshAuthorizedKeys for keys';
-const IDENTITY = 'it identifies the host';
-const KERNEL = 'it belongs to the running kernel; use a tmpfiles.d or sysctl.d file';
-const VOLATILE = 'it does not survive a reboot; use a tmpfiles.d file';
-const KERNEL_ARGUMENTS = 'kernel arguments are written there; use spec.kernelArguments';
-const OWN = 'hyperedge owns it; change the bootstrap file, a KubeletConfig or the node group';
+const ACCOUNTS = 'the file contains the accounts of the host; use passwd.users[].sshAuthorizedKeys for keys';
+const IDENTITY = 'the file identifies the host';
+const KERNEL = 'the path belongs to the running kernel; use a tmpfiles.d or sysctl.d file';
+const VOLATILE = 'the file does not survive a reboot; use a tmpfiles.d file';
+const KERNEL_ARGUMENTS = 'the file contains the kernel arguments; use spec.kernelArguments';
+const OWN = 'hyperedge manages the file; change the bootstrap file, a KubeletConfig or the node group';
 
 const FILES: ReadonlyMap<string, string> = new Map([
   ...['passwd', 'shadow', 'group', 'gshadow', 'subuid', 'subgid'].flatMap((name): [string, string][] => [
     [`/etc/${name}`, ACCOUNTS],
     [`/etc/${name}-`, ACCOUNTS],
   ]),
-  ['/etc/sudoers', 'it decides who is root on the host; write a file below /etc/sudoers.d'],
+  ['/etc/sudoers', 'the file grants root access to the host; write a file below /etc/sudoers.d'],
   ['/etc/machine-id', IDENTITY],
   ['/var/lib/dbus/machine-id', IDENTITY],
   ['/etc/sysconfig/atomic-openshift-node', OWN],
@@ -25,7 +25,7 @@ const FILES: ReadonlyMap<string, string> = new Map([
     '/boot/extlinux/extlinux.conf',
     '/etc/default/grub.d/90-hyperedge.cfg',
   ].map((path): [string, string] => [path, KERNEL_ARGUMENTS]),
-  ['/run/machine-config-daemon-force', 'it disables the checks of this host'],
+  ['/run/machine-config-daemon-force', 'the file disables the checks of this host'],
 ]);
 
 const TREES: readonly (readonly [string, string])[] = [

@@ -51,14 +51,14 @@ export function kernelArgumentsError(loader: BootLoader, text: string, wanted: r
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
     if (/[\u0000-\u001f\u007f]/.test(argument)) return `${shown} has a control character`;
     if ((argument.match(/"/g)?.length ?? 0) % 2 !== 0) return `${shown} has a quote that does not end`;
-    if (loader === 'grub' && isGrubScript(argument)) return `${shown} has characters that GRUB takes for its script`;
+    if (loader === 'grub' && isGrubScript(argument)) return `${shown} has characters that GRUB interprets`;
   }
   const lines =
     loader === 'cmdline' ? [text] : text.split('\n').flatMap((line) => APPEND.exec(line)?.[2] ?? ([] as string[]));
   if (loader === 'extlinux' && lines.length === 0) return 'no entry has a line "append"; add one with all arguments';
   const longest = Math.max(0, ...lines.map((line) => line.trim().length));
   return longest > MAX_LINE
-    ? `the kernel takes ${MAX_LINE} characters; the boot loader would pass ${longest}`
+    ? `the kernel accepts ${MAX_LINE} characters; the boot loader would pass ${longest}`
     : undefined;
 }
 

@@ -154,7 +154,7 @@ function expanded(name: string, unit: string): string {
   if (!/^[A-Za-z0-9:_.\\@-]+$/.test(result) || result.startsWith('.'))
     throw new CodedError(
       'bad-tree',
-      `systemd.units: ${unit}: [Install] refers to ${JSON.stringify(name)}, which is no unit name`,
+      `systemd.units: ${unit}: [Install] refers to ${JSON.stringify(name)}, which is not a unit name`,
     );
   return result;
 }

@@ -62,7 +62,9 @@ export function planNodeGroup(group: NodeGroup, facts: PoolFacts): GroupPlan {
   const custom = others.find((pool) => ![MASTER_POOL, WORKER_POOL].includes(nameOf(pool)));
   if (custom !== undefined) {
     const name = nameOf(custom);
-    return left(`nodes of the group are in pool ${name}; to have it apply the group: oc label mcp ${name} ${label}=`);
+    return left(
+      `nodes of the group are in pool ${name}; to apply the group to the pool, run: oc label mcp ${name} ${label}=`,
+    );
   }
   const stored = facts.kubeletConfigs.find((each) => nameOf(each) === group.name);
   const isOwn = stored?.metadata?.annotations?.[OF_GROUP] === group.name;
@@ -74,7 +76,9 @@ export function planNodeGroup(group: NodeGroup, facts: PoolFacts): GroupPlan {
   const pool = isWorkers ? poolOf(group.name, label) : undefined;
   if (pool !== undefined && facts.pools.some((each) => nameOf(each) === nameOf(pool))) {
     const name = nameOf(pool);
-    return left(`pool ${name} does not have the group's nodes; select them by ${GROUP_LABEL} or rename the group`);
+    return left(
+      `pool ${name} does not contain the nodes of the group; select them by ${GROUP_LABEL} or rename the group`,
+    );
   }
   const labelled = others.map(nameOf).filter((name) => name === MASTER_POOL);
   const wanted = kubeletConfigOf(group, label);

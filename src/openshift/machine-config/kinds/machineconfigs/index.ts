@@ -136,7 +136,7 @@ export const machineConfigPools = definition<MachineConfigPool>(
       nameColumn,
       column<MachineConfigPool>(
         'Config',
-        'Rendered configuration that all nodes have had last.',
+        'Last rendered configuration that was applied to all nodes.',
         ({ status }) => status?.configuration?.name ?? '',
       ),
       conditionColumn('Updated', 'Whether all nodes have the configuration of the pool.'),

@@ -70,8 +70,8 @@ export const machineHealthChecks: KindDefinition<MachineHealthCheck> = {
   statusStrategy,
   columns: [
     nameColumn,
-    count('MaxUnhealthy', 'Most machines that may be unhealthy.', ({ spec }) => spec?.maxUnhealthy),
+    count('MaxUnhealthy', 'Maximum number of unhealthy machines.', ({ spec }) => spec?.maxUnhealthy),
     count('ExpectedMachines', 'Machines that are watched.', ({ status }) => status?.expectedMachines),
-    count('CurrentHealthy', 'Healthy ones.', ({ status }) => status?.currentHealthy),
+    count('CurrentHealthy', 'Number of healthy machines.', ({ status }) => status?.currentHealthy),
   ],
 };

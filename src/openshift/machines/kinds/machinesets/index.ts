@@ -64,10 +64,14 @@ export const machineSets: KindDefinition<MachineSet> = {
   statusStrategy,
   columns: [
     nameColumn,
-    count('Desired', 'Machines that the set shall hold.', ({ spec }) => spec?.replicas),
-    count('Current', 'Machines that there are.', ({ status }) => status?.replicas),
-    count('Ready', 'Machines whose Node is Ready.', ({ status }) => status?.readyReplicas),
-    count('Available', 'Machines that have been Ready long enough.', ({ status }) => status?.availableReplicas),
+    count('Desired', 'Desired number of machines.', ({ spec }) => spec?.replicas),
+    count('Current', 'Current number of machines.', ({ status }) => status?.replicas),
+    count('Ready', 'Number of machines whose Node is Ready.', ({ status }) => status?.readyReplicas),
+    count(
+      'Available',
+      'Number of available machines (Ready for at least minReadySeconds).',
+      ({ status }) => status?.availableReplicas,
+    ),
     ageColumn,
   ],
   scale: {

@@ -25,7 +25,7 @@ const tokenColumns = <T extends OAuthAccessToken | OAuthAuthorizeToken>(): reado
   column<T>('Created', 'When it was issued.', ({ metadata }) => metadata?.creationTimestamp ?? ''),
   column<T>('Expires', 'When it expires.', (token) => expiryText(token)),
   column<T>('Redirect URI', 'The redirect.', ({ redirectURI }) => redirectURI ?? ''),
-  column<T>('Scopes', 'What it may be used for.', ({ scopes }) => (scopes ?? []).join(',')),
+  column<T>('Scopes', 'Scopes of the token.', ({ scopes }) => (scopes ?? []).join(',')),
 ];
 
 function expiryText({ metadata, expiresIn = 0 }: OAuthAccessToken): string {

@@ -37,7 +37,8 @@ export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false
   const hosts = facts.hosts.filter((host) => isAffected(host, probe, mastersOnly));
   for (const host of hosts) {
     const result = host.report?.probes[probe];
-    if (host.ageMs > MAX_AGE_MS) failed.push({ reason: 'HostSilent', message: `${host.name}: the host is silent` });
+    if (host.ageMs > MAX_AGE_MS)
+      failed.push({ reason: 'HostSilent', message: `${host.name}: the host does not report` });
     else if (result === undefined) failed.push({ reason: 'NoReport', message: `${host.name}: no report yet` });
     else if (result !== '') failed.push({ reason: 'ProbeFailed', message: `${host.name}: ${result}` });
     else passed.push(host.name);

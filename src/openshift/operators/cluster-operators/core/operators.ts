@@ -100,7 +100,7 @@ function assessPools(facts: ProbeFacts): Assessment {
     ...(updating.length === 0 ? {} : { progressing: { reason: 'PoolsUpdating', message: listed(updating) } }),
     ...(degraded.length === 0
       ? {}
-      : { notUpgradeable: { reason: 'DegradedPool', message: `repair first: ${listed(degraded)}` } }),
+      : { notUpgradeable: { reason: 'DegradedPool', message: `degraded pools block an update: ${listed(degraded)}` } }),
   };
 }
 

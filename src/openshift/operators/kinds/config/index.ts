@@ -74,7 +74,7 @@ const statusColumn = (type: string): Column<Conditioned> =>
   column(type, `Whether it is ${type.toLowerCase()}.`, (object) => conditionOf(object, type)?.status ?? '');
 
 const sinceColumn = (type: string): Column<Conditioned> =>
-  column('Since', 'How long that has been so.', (object, nowMs) => {
+  column('Since', 'Time since the last change of the condition.', (object, nowMs) => {
     const at = conditionOf(object, type)?.lastTransitionTime;
     return at === undefined ? '' : since(at, nowMs);
   });
@@ -83,7 +83,7 @@ const sinceColumn = (type: string): Column<Conditioned> =>
  * Message of Available if its status is not True. Otherwise the message of Degraded or Progressing if one of them is
  * True; empty if neither is.
  */
-const messageColumn: Column<Conditioned> = column('Message', 'What it does or lacks.', (object) => {
+const messageColumn: Column<Conditioned> = column('Message', 'Message of the condition.', (object) => {
   const available = conditionOf(object, 'Available');
   if (available !== undefined && available.status !== 'True') return available.message ?? '';
   const shown = ['Degraded', 'Progressing'].map((type) => conditionOf(object, type));
@@ -97,7 +97,7 @@ export const clusterOperators = config('ClusterOperator', {
     nameColumn,
     column<Conditioned>(
       'Version',
-      'The version that the operator is at.',
+      'The version of the operator.',
       ({ status }) => status?.versions?.find(({ name }) => name === 'operator')?.version ?? '',
     ),
     statusColumn('Available'),
@@ -114,13 +114,17 @@ export const clusterVersions = config('ClusterVersion', {
     nameColumn,
     column<Conditioned>(
       'Version',
-      'The version that was completed last.',
+      'The last completed version.',
       ({ status }) => status?.history?.find(({ state }) => state === 'Completed')?.version ?? '',
     ),
     statusColumn('Available'),
     statusColumn('Progressing'),
     sinceColumn('Progressing'),
-    column<Conditioned>('Status', 'What it does.', (object) => conditionOf(object, 'Progressing')?.message ?? ''),
+    column<Conditioned>(
+      'Status',
+      'State of the update.',
+      (object) => conditionOf(object, 'Progressing')?.message ?? '',
+    ),
   ],
 });
 

@@ -116,7 +116,7 @@ function errorsAt(context: Context, value: unknown, old: unknown, at: string, pa
       errorsAt(context, each, before[key], `${at}.${key}`, path === '' ? key : `${path}.${key}`),
     );
   }
-  return [withPlace(context, path, fieldError.forbidden(at, 'is not honoured by this cluster'))];
+  return [withPlace(context, path, fieldError.forbidden(at, 'is not supported by this cluster'))];
 }
 
 function withPlace({ kind }: Context, path: string, error: FieldError): FieldError {

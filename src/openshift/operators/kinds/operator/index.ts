@@ -63,7 +63,7 @@ const REVISION_COLUMNS: readonly Column<StaticPodOperator>[] = [
   }),
   column<StaticPodOperator>(
     'Message',
-    'What is under way, or failed last.',
+    'Current progress or last failure.',
     ({ status }) =>
       status?.conditions?.find(
         (each) => each.status === 'True' && (each.type.endsWith('Degraded') || each.type.endsWith('Progressing')),

@@ -29,7 +29,7 @@ export function refusedApi({ spec }: ClusterServiceVersion, serverGroups: Readon
 /** Reason why an operator must not define the custom resource `name`; undefined if it may. */
 export function refusedDefinition(name: string, serverGroups: ReadonlySet<string>): string | undefined {
   const group = CRD_NAME.exec(name)?.[1];
-  if (group === undefined) return `${JSON.stringify(name)} is no name of a definition; use <plural>.<group>`;
+  if (group === undefined) return `${JSON.stringify(name)} is not a name of a definition; use <plural>.<group>`;
   if (!serverGroups.has(group)) return undefined;
   return `${JSON.stringify(name)} is in a group that the API server itself serves; use a group of the operator`;
 }

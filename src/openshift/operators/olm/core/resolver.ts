@@ -59,7 +59,7 @@ export function resolve(problem: Problem): Resolution {
   if (chosen !== undefined) return { chosen };
   if (search.gaveUp)
     return {
-      failure: `resolution was given up after ${problem.maxSteps ?? MAX_STEPS} steps; name channels or remove subscriptions`,
+      failure: `resolution was aborted after ${problem.maxSteps ?? MAX_STEPS} steps; name channels or remove subscriptions`,
       reason: 'ErrorPreventedResolution',
     };
   return { failure: `constraints not satisfiable: ${search.explanation}`, reason: 'ConstraintsNotSatisfiable' };

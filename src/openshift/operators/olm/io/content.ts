@@ -55,7 +55,7 @@ export async function receiveContent(
       hash.update(chunk);
       total += chunk.length;
       if (total > CATALOG.maxBytes + CATALOG.maxFiles * MAX_HEADER_BYTES)
-        throw bad('it is larger than a catalog may be');
+        throw bad('the content is larger than the limit of a catalog');
       let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
       while (rest.length > 0) {
         if (open !== undefined) {
@@ -67,7 +67,7 @@ export async function receiveContent(
           header = Buffer.concat([header, rest]);
           const next = readHeader(header);
           if (next === undefined) break;
-          if (++files > CATALOG.maxFiles) throw bad(`it has more than ${CATALOG.maxFiles} files`);
+          if (++files > CATALOG.maxFiles) throw bad(`the content has more than ${CATALOG.maxFiles} files`);
           open = { file: await sink.create(next.name), left: next.size };
           rest = header.subarray(next.length);
           header = Buffer.alloc(0);
@@ -75,7 +75,7 @@ export async function receiveContent(
         await finish();
       }
     }
-    if (open !== undefined || header.length > 0 || files === 0) throw bad('it ends too early');
+    if (open !== undefined || header.length > 0 || files === 0) throw bad('the content ends too early');
     if (hash.digest('hex') !== sha256) throw bad('the file does not have its announced SHA-256');
   } finally {
     await open?.file.close();
@@ -100,7 +100,7 @@ function readHeader(
   );
   if (!isPlain || parts.length > CATALOG.maxDepth + 1 || !isCatalogFile(name) || afterSize > MAX_HEADER_BYTES)
     throw bad(`${JSON.stringify(name.slice(0, 80))}: is not a file name of a catalog`);
-  if (!/^(0|[1-9][0-9]{0,9})$/.test(size) || Number(size) > CATALOG.maxBytes) throw bad(`${name}: its size is wrong`);
+  if (!/^(0|[1-9][0-9]{0,9})$/.test(size) || Number(size) > CATALOG.maxBytes) throw bad(`${name}: the size is wrong`);
   return { name, size: Number(size), length: afterSize + 1 };
 }
 

@@ -121,7 +121,7 @@ export class CatalogCopies {
     { incoming, replaced }: { readonly incoming: string; readonly replaced: string },
   ): Promise<void> {
     const target = join(this.#directory, name);
-    const changed = (): CodedError => new CodedError('changed', `${target}: has changed meanwhile`);
+    const changed = (): CodedError => new CodedError('changed', `${target}: was changed during the copy`);
     if (before === undefined) {
       // rename(2) succeeds only if the target does not exist or is an empty directory.
       await rename(incoming, target).catch((error: unknown) => {

@@ -92,7 +92,7 @@ export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(val
 export const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {});
 
 export function readBlob(document: unknown): ReadBlob {
-  if (!isFields(document)) return { problem: 'a document is no object' };
+  if (!isFields(document)) return { problem: 'a document is not an object' };
   const { schema } = document;
   const owner = schema === 'olm.package' ? textOf(document['name']) : textOf(document['package']);
   const at = owner === '' ? {} : { package: owner };
@@ -116,7 +116,7 @@ export function readBlob(document: unknown): ReadBlob {
 function nameIn(fields: Fields, field: string, what: string): string {
   const name = textOf(fields[field]);
   if (name.length > MAX_NAME || !NAME.test(name))
-    throw new Wrong(`${what}: ${field} ${JSON.stringify(name.slice(0, 64))} is no name`);
+    throw new Wrong(`${what}: ${field} ${JSON.stringify(name.slice(0, 64))} is not a name`);
   return name;
 }
 
@@ -148,7 +148,7 @@ function entryOf(fields: Fields, what: string): ChannelEntry {
   const name = nameIn(fields, 'name', what);
   const skipRange = textOf(fields['skipRange']);
   if (skipRange !== '' && parseRange(skipRange) === undefined)
-    throw new Wrong(`${what}: skipRange ${JSON.stringify(skipRange.slice(0, 64))} of ${name} is no range of versions`);
+    throw new Wrong(`${what}: skipRange ${JSON.stringify(skipRange.slice(0, 64))} of ${name} is not a version range`);
   const skips = listOf(fields['skips']).map(textOf);
   if (skips.length > MAX_ENTRIES) throw new Wrong(`${what}: ${name} skips more than ${MAX_ENTRIES} versions`);
   return { name, replaces: textOf(fields['replaces']), skips, skipRange };
@@ -225,7 +225,7 @@ function leafOf(type: string, fields: Fields, what: string): Constraint {
   // dependencies.yaml uses the older name `version`.
   const range = textOf(fields['versionRange']) || textOf(fields['version']);
   if (name === '' || parseRange(range) === undefined)
-    throw new Wrong(`${what}: requires package ${JSON.stringify(name)} in no range of versions`);
+    throw new Wrong(`${what}: requires package ${JSON.stringify(name)} without a valid version range`);
   return { type: 'package', name, range };
 }
 

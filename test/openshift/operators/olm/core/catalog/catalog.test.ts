@@ -149,10 +149,7 @@ test('excludes invalid packages of a catalog and keeps valid ones', () => {
     ],
     [web([{ name: 'web.v1.0.0' }], ['1.0.0']).slice(1), /has no document of schema olm.package/],
     [web([{ name: 'web.v1.0.0' }], ['1.0.0'], [bundle('web.v1.0.0', '1.0.0')]), /bundle web.v1.0.0 is defined twice/],
-    [
-      web([{ name: 'web.v1.0.0', skipRange: 'nonsense' }], ['1.0.0']),
-      /skipRange "nonsense" .* is no range of versions/,
-    ],
+    [web([{ name: 'web.v1.0.0', skipRange: 'nonsense' }], ['1.0.0']), /skipRange "nonsense" .* is not a version range/],
     [
       web(
         [{ name: 'web.v1.0.0' }],
@@ -176,8 +173,8 @@ test('excludes invalid packages of a catalog and keeps valid ones', () => {
       ],
       /default channel "beta" does not exist/,
     ],
-    [[{ schema: 'olm.package', name: '../../etc' }], /name "\.\.\/\.\.\/etc" is no name/],
-    [[7], /a document is no object/],
+    [[{ schema: 'olm.package', name: '../../etc' }], /name "\.\.\/\.\.\/etc" is not a name/],
+    [[7], /a document is not an object/],
     [[{}], /a document has no schema/],
   ];
   const good = [
