@@ -17,7 +17,7 @@ const ADAPTERS =
   '^src/(runtime/(?:oci|images|cri|directory-removal)|gossip/(?:memberlist|agent)|store/(?:disk|client)|network/pods/cni|pki)/';
 const CONTROLLER = '[/-]controller\\.ts$';
 /** File outside of `controller.ts` that sends the requests of its controller. */
-const SURVEY = '^src/controllers/garbage-collection/namespace/survey\\.ts$';
+const CONTENT_SCAN = '^src/controllers/garbage-collection/namespace/content-scan\\.ts$';
 const PLANS = '^src/controllers/(?:workloads|network|storage|nodes|identity|quota|garbage-collection)/';
 const IO_MODULES = 'fs|fs/promises|net|child_process|https|http|http2|tls|dgram|dns|dns/promises|worker_threads';
 /** Files of a domain that do I/O themselves. The list may only shrink: the check below fails for a file without I/O. */
@@ -84,7 +84,7 @@ module.exports = {
     rule('core-is-pure', { path: CORE }, { pathNot: ['^src/(?:base|api|wire/protobuf)/', KINDS, PORT, CORE] }, 'no node:*, no npm packages and no outer folder in a core'),
     rule('core-own-only', { path: '^src/(.+?)/core/' }, { path: CORE, pathNot: ['^src/$1/core/', PORT, FRAMEWORK_CORE] }, 'a core imports no core of another feature'),
     rule('core-parts-apart', { path: '^src/(store|apiserver|kubelet)/core/([^/]+)/' }, { path: '^src/$1/core/', pathNot: ['^src/$1/core/$2/', '^src/store/core/messages/', PORT] }, 'the parts of these cores never import each other'),
-    rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT, SURVEY] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT] }, 'plans import base, api and the pure part of the framework'),
+    rule('plans-are-pure', { path: PLANS, pathNot: [CONTROLLER, PORT, CONTENT_SCAN] }, { pathNot: ['^src/(?:base|api)/', FRAMEWORK_CORE, PLANS, PORT] }, 'plans import base, api and the pure part of the framework'),
     rule('plans-not-controllers', { path: PLANS, pathNot: [CONTROLLER, PORT] }, { path: CONTROLLER }, 'a controller calls its plan'),
     rule('io-knows-ports-only', { path: '^src/(.+?)/io/' }, { path: SRC, pathNot: ['^src/(?:base|wire|api)/', KINDS, PORT, '^src/$1/(?:io|core)/'] }, 'adapters import base, wire, api, port types and the core of their feature'),
     rule('io-apart', { path: '^src/(.+?)/io/([^/]+)/', pathNot: '^src/network/pods/io/' }, { path: '^src/$1/io/', pathNot: ['^src/$1/io/$2/', PORT] }, 'an adapter never imports another adapter'),

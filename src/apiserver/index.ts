@@ -28,7 +28,7 @@ export type {
 } from './config/server-config.ts';
 export type { EncryptionConfiguration, EncryptionProvider, EncryptionSource } from './encryption/configuration.ts';
 export type { KmsPlugin } from './encryption/kms-port.ts';
-export { type Survey, surveyEncryption } from './encryption/survey.ts';
+export { type EncryptionScan, scanEncryption } from './encryption/scan.ts';
 export type { NamedCertificate } from './port.ts';
 export type { ApiServer, ApiServerDeps } from './server/deps.ts';
 export { createApiServer } from './server/server.ts';

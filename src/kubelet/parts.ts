@@ -251,7 +251,7 @@ async function createShared(
       network: deps.probeNetwork,
       clock,
       random,
-      onVerdict: (uid) => table.wake([uid]),
+      onResult: (uid) => table.wake([uid]),
       event: (pod, container, reason, message) => events.pod(pod, 'Warning', reason, message, container),
     }),
     volumes: new VolumeManager({
@@ -273,7 +273,7 @@ async function createShared(
       podIps: pod.spec?.hostNetwork === true ? config.nodeIps : ips,
       hostIps: config.nodeIps,
     }),
-    otherPods: (pod) => table.podsBeside(pod),
+    otherPods: (pod) => table.otherPods(pod),
   };
   return { shared, volumes };
 }

@@ -10,14 +10,14 @@ export interface PairFiles {
 }
 
 /** Files of the successor of an authority. Clients trust it before it signs. */
-export const successorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'next');
+export const successorOf = ({ cert, key }: PairFiles): PairFiles => pairWithSuffix(cert, key, 'next');
 
 /**
  * Files of the predecessor of an authority. Clients trust it until all certificates that it has issued are replaced.
  */
-export const predecessorOf = ({ cert, key }: PairFiles): PairFiles => beside(cert, key, 'old');
+export const predecessorOf = ({ cert, key }: PairFiles): PairFiles => pairWithSuffix(cert, key, 'old');
 
-const beside = (cert: string, key: string, word: string): PairFiles => ({
+const pairWithSuffix = (cert: string, key: string, word: string): PairFiles => ({
   cert: cert.replace(/\.crt$/, `.${word}.crt`),
   key: key.replace(/\.key$/, `.${word}.key`),
 });

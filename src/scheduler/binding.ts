@@ -147,12 +147,12 @@ export class Binding {
       return;
     }
     const wasNominated = cluster.nominatedNode(info.uid) !== undefined;
-    const isStillPromised = decision.message.includes(WAITS_FOR_VICTIMS);
-    if (wasNominated && !isStillPromised) {
+    const isStillWaiting = decision.message.includes(WAITS_FOR_VICTIMS);
+    if (wasNominated && !isStillWaiting) {
       cluster.clearNomination(info.uid);
       this.#state.released(info);
     }
-    const nominated = wasNominated && !isStillPromised ? '' : undefined;
+    const nominated = wasNominated && !isStillWaiting ? '' : undefined;
     this.#state.track(this.#report(info, 'Unschedulable', decision.message, nominated));
   }
 

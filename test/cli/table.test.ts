@@ -48,7 +48,7 @@ test('help shows the summary, the examples and the flags', async () => {
     await printed('image', 'pin', '--help'),
     `Usage: hyperedge image pin IMAGE…
 
-Keep images when the disk fills: garbage collection leaves them.
+Exclude images from garbage collection.
 
 Examples:
   # Pin an image

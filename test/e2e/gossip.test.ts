@@ -280,7 +280,7 @@ test('rotates gossip keys on all members, including the stock serf agent, while 
   assert.equal(listed.members, 4);
   const tooSoon = await hyperedge('a', 'keys', 'use', next);
   assert.equal(tooSoon.code, 1);
-  assert.match(tooSoon.stderr, /install it first/);
+  assert.match(tooSoon.stderr, /install the key first/);
   for (const [action, key] of [
     ['install', next],
     ['use', next],

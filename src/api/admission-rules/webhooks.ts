@@ -77,7 +77,7 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
     const names = new Set<string>();
     // v1beta1 allowed duplicate names.
     const mayRepeat = isBeta(configuration) || (old !== undefined && hasRepeated(old));
-    const mayBeForeign = (old?.webhooks ?? []).some(speaksForeign);
+    const mayBeForeign = (old?.webhooks ?? []).some(hasOnlyUnknownVersions);
     return (configuration.webhooks ?? []).flatMap((webhook, index) => {
       const at = `webhooks[${index}]`;
       const errors = validateWebhook(webhook, at, mayBeForeign);
@@ -93,7 +93,7 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
 };
 
 /** Whether the webhook supports only versions of AdmissionReview that this server does not know. */
-const speaksForeign = ({ admissionReviewVersions: versions = [] }: MutatingWebhook): boolean =>
+const hasOnlyUnknownVersions = ({ admissionReviewVersions: versions = [] }: MutatingWebhook): boolean =>
   versions.length > 0 && !versions.some((version) => REVIEW_VERSIONS.includes(version));
 
 const hasRepeated = ({ webhooks = [] }: Configuration): boolean =>

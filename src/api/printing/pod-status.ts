@@ -15,19 +15,19 @@ export function summarizePod(pod: Pod): PodSummary {
   const sidecars = new Set(
     (pod.spec?.initContainers ?? []).filter((each) => each.restartPolicy === 'Always').map((each) => each.name),
   );
-  const tally: Tally = { ready: 0, restarts: 0, lastRestartMs: undefined };
+  const counts: ContainerCounts = { ready: 0, restarts: 0, lastRestartMs: undefined };
   let status = pod.status?.reason || pod.status?.phase || '';
   if (condition(pod, 'PodScheduled')?.reason === 'SchedulingGated') status = 'SchedulingGated';
-  const initializing = initReason(pod, sidecars, tally);
+  const initializing = initReason(pod, sidecars, counts);
   if (initializing !== undefined) status = initializing;
   if (initializing === undefined || condition(pod, 'Initialized')?.status === 'True') {
-    status = mainReason(pod, sidecars, tally, status);
+    status = mainReason(pod, sidecars, counts, status);
   }
   if (pod.metadata?.deletionTimestamp !== undefined) {
     if (pod.status?.reason === 'NodeLost') status = 'Unknown';
     else if (pod.status?.phase !== 'Succeeded' && pod.status?.phase !== 'Failed') status = 'Terminating';
   }
-  return { ...tally, total: (pod.spec?.containers?.length ?? 0) + sidecars.size, status };
+  return { ...counts, total: (pod.spec?.containers?.length ?? 0) + sidecars.size, status };
 }
 
 export function restartsText(summary: PodSummary, nowMs: number): string {
@@ -36,26 +36,26 @@ export function restartsText(summary: PodSummary, nowMs: number): string {
     : String(summary.restarts);
 }
 
-interface Tally {
+interface ContainerCounts {
   ready: number;
   restarts: number;
   lastRestartMs: number | undefined;
 }
 
-function count(tally: Tally, status: ContainerStatus): void {
-  tally.restarts += status.restartCount ?? 0;
+function count(counts: ContainerCounts, status: ContainerStatus): void {
+  counts.restarts += status.restartCount ?? 0;
   const finished = Date.parse(status.lastState?.terminated?.finishedAt ?? '');
-  if (!Number.isNaN(finished) && (tally.lastRestartMs ?? 0) < finished) tally.lastRestartMs = finished;
+  if (!Number.isNaN(finished) && (counts.lastRestartMs ?? 0) < finished) counts.lastRestartMs = finished;
 }
 
 /** Status text while init containers run or after one failed; undefined after initialization. */
-function initReason(pod: Pod, sidecars: ReadonlySet<string>, tally: Tally): string | undefined {
+function initReason(pod: Pod, sidecars: ReadonlySet<string>, counts: ContainerCounts): string | undefined {
   for (const [index, status] of (pod.status?.initContainerStatuses ?? []).entries()) {
-    count(tally, status);
+    count(counts, status);
     const { terminated, waiting } = status.state ?? {};
     if (terminated !== undefined && (terminated.exitCode ?? 0) === 0) continue;
     if (sidecars.has(status.name) && status.started === true) {
-      if (status.ready) tally.ready++;
+      if (status.ready) counts.ready++;
       continue;
     }
     if (terminated !== undefined) return `Init:${terminationReason(terminated)}`;
@@ -65,20 +65,20 @@ function initReason(pod: Pod, sidecars: ReadonlySet<string>, tally: Tally): stri
   return undefined;
 }
 
-function mainReason(pod: Pod, sidecars: ReadonlySet<string>, tally: Tally, initial: string): string {
-  tally.restarts = 0;
-  tally.lastRestartMs = undefined;
-  for (const status of pod.status?.initContainerStatuses ?? []) if (sidecars.has(status.name)) count(tally, status);
+function mainReason(pod: Pod, sidecars: ReadonlySet<string>, counts: ContainerCounts, initial: string): string {
+  counts.restarts = 0;
+  counts.lastRestartMs = undefined;
+  for (const status of pod.status?.initContainerStatuses ?? []) if (sidecars.has(status.name)) count(counts, status);
   let reason = initial;
   let running = false;
   for (const status of [...(pod.status?.containerStatuses ?? [])].reverse()) {
-    count(tally, status);
+    count(counts, status);
     const { waiting, terminated } = status.state ?? {};
     if (waiting?.reason) reason = waiting.reason;
     else if (terminated !== undefined) reason = terminationReason(terminated);
     else if (status.ready && status.state?.running !== undefined) {
       running = true;
-      tally.ready++;
+      counts.ready++;
     }
   }
   if (reason === 'Completed' && running) {

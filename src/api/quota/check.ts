@@ -31,15 +31,15 @@ export interface QuotaRequest {
   readonly nowMs: number;
 }
 
-export type QuotaVerdict =
+export type QuotaDecision =
   /** `plain`: the error must not name the object, as upstream's does not. */
   | { readonly kind: 'refused'; readonly message: string; readonly plain?: boolean }
   /** Amounts to charge, by the index of the quota. Empty if no quota applies. */
   | { readonly kind: 'allowed'; readonly charges: ReadonlyMap<number, Amounts> };
 
-const refused = (message: string): QuotaVerdict => ({ kind: 'refused', message });
+const refused = (message: string): QuotaDecision => ({ kind: 'refused', message });
 
-export function checkRequest(quotas: readonly QuotaState[], request: QuotaRequest): QuotaVerdict {
+export function checkRequest(quotas: readonly QuotaState[], request: QuotaRequest): QuotaDecision {
   const { evaluator, object } = request;
   const interesting: number[] = [];
   const covered = new Set<string>();
@@ -100,7 +100,7 @@ function uncoveredBy(
   usage: Amounts,
   covered: ReadonlySet<string>,
   coveredScopes: ReadonlySet<string>,
-): QuotaVerdict | undefined {
+): QuotaDecision | undefined {
   const names = [...usage.keys()].filter(
     (name) =>
       (usage.get(name)?.nanos ?? 0n) > 0n &&
@@ -120,7 +120,7 @@ function charge(
   quotas: readonly QuotaState[],
   interesting: readonly number[],
   deltas: ReadonlyMap<number, Amounts>,
-): QuotaVerdict {
+): QuotaDecision {
   const charges = new Map<number, Amounts>();
   for (const index of interesting) {
     const state = quotas[index];

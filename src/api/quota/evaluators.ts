@@ -127,18 +127,18 @@ const DEVICE_CLAIMS_COUNT = countName(DEVICE_CLAIMS);
 /** Maximum number of devices of one claim. */
 const MAX_DEVICES = 32;
 
-interface DeviceAsk {
+interface CountedDevices {
   readonly deviceClassName?: string;
   readonly allocationMode?: string;
   readonly count?: number;
 }
 
 interface DeviceRequest {
-  readonly exactly?: DeviceAsk;
-  readonly firstAvailable?: readonly DeviceAsk[];
+  readonly exactly?: CountedDevices;
+  readonly firstAvailable?: readonly CountedDevices[];
 }
 
-function devicesOf({ allocationMode, count = 1 }: DeviceAsk): number {
+function devicesOf({ allocationMode, count = 1 }: CountedDevices): number {
   if (allocationMode === 'All') return MAX_DEVICES;
   return allocationMode === 'ExactCount' ? count : 0;
 }
@@ -157,9 +157,9 @@ const deviceClaims: Evaluator = {
     for (const { exactly, firstAvailable = [] } of spec?.devices?.requests ?? []) {
       // One of several alternatives is allocated, so the largest request per class counts.
       const most = new Map<string, number>();
-      for (const ask of exactly === undefined ? firstAvailable : [exactly]) {
-        const name = ask.deviceClassName ?? '';
-        most.set(name, Math.max(most.get(name) ?? 0, devicesOf(ask)));
+      for (const devices of exactly === undefined ? firstAvailable : [exactly]) {
+        const name = devices.deviceClassName ?? '';
+        most.set(name, Math.max(most.get(name) ?? 0, devicesOf(devices)));
       }
       for (const [name, devices] of most) totals.set(name, (totals.get(name) ?? 0) + devices);
     }

@@ -54,7 +54,7 @@ export interface WriteStrategy<T extends KubeObject> {
    * Expensive checks. Runs last, and only if all types are correct. The caller advances the iterator step by step and
    * serves other requests between the steps.
    */
-  judge?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
+  validateExpensive?(object: T, old: T | undefined): Iterator<undefined, FieldError[]> | undefined;
   warnings?(object: T, old: T | undefined): string[];
 }
 

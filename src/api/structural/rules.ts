@@ -40,7 +40,7 @@ const NOT_BESIDE_STATUS = [
 const BESIDE_STATUS =
   'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations';
 
-export interface SchemaVerdict {
+export interface SchemaResult {
   readonly found: readonly FieldError[];
   /** Whether the schema is too broken for its CEL rules to be checked. */
   readonly broken: boolean;
@@ -66,14 +66,14 @@ export function validateSchema(
   path: string,
   status = false,
   demands: SchemaRules = STRICT,
-): SchemaVerdict {
+): SchemaResult {
   const { schema, errors } = parsed;
   const unsupported = demands.structural ? parsed.unsupported : undefined;
-  const found: FieldError[] = status ? besideStatus(schema, path) : [];
+  const found: FieldError[] = status ? statusSubresourceErrors(schema, path) : [];
   if (schema.nullable) found.push(fieldError.forbidden(`${path}.nullable`, 'nullable cannot be true at the root'));
-  const isJudged = demands.structural && unsupported === undefined;
-  const shape = [...errors, ...(isJudged ? structuralErrors(schema, path) : [])];
-  if (isJudged && shape.length === 0) shape.push(...defaultErrors(schema, path));
+  const isChecked = demands.structural && unsupported === undefined;
+  const shape = [...errors, ...(isChecked ? structuralErrors(schema, path) : [])];
+  if (isChecked && shape.length === 0) shape.push(...defaultErrors(schema, path));
   found.push(...shape, ...keywordErrors(schema, path, demands));
   if (found.length === 0 && unsupported !== undefined)
     found.push(
@@ -82,7 +82,7 @@ export function validateSchema(
   return { found, broken: unsupported !== undefined || shape.length > 0 };
 }
 
-function besideStatus(schema: Schema, path: string): FieldError[] {
+function statusSubresourceErrors(schema: Schema, path: string): FieldError[] {
   if (schema.typeText !== '' && schema.typeText !== 'object') {
     return [
       fieldError.invalid(

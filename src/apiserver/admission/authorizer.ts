@@ -53,11 +53,11 @@ export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Pr
 
 /** Resolves the variables `authorizer` and `authorizer.requestResource` of one request; undefined for other names. */
 export function authorizerOf(request: AdmissionRequest, source: AccessSource): (name: string) => Value | undefined {
-  const ask = checkerOf(request.user, source);
+  const checkAccess = checkerOf(request.user, source);
   return (name) => {
-    if (name === 'authorizer') return authorizerValue(ask);
+    if (name === 'authorizer') return authorizerValue(checkAccess);
     if (name !== 'authorizer.requestResource') return undefined;
-    return resourceCheckValue(ask, {
+    return resourceCheckValue(checkAccess, {
       group: request.kind.group,
       resource: request.kind.plural,
       subresource: request.subresource,

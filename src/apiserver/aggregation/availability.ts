@@ -126,7 +126,7 @@ export class AvailabilityController {
     let found: Availability;
     let failure: unknown;
     try {
-      found = this.#judgeService(delegated) ?? PASSED;
+      found = this.#serviceProblem(delegated) ?? PASSED;
       if (found === PASSED) await this.#probe(delegated);
     } catch (error) {
       failure = error;
@@ -138,7 +138,7 @@ export class AvailabilityController {
   }
 
   /** The problem of the service or its endpoints; undefined if there is none. */
-  #judgeService({ service: { namespace, name, port } }: Delegated): Availability | undefined {
+  #serviceProblem({ service: { namespace, name, port } }: Delegated): Availability | undefined {
     const { cache } = this.#context;
     const at = `service/${name} in ${JSON.stringify(namespace)}`;
     const service = cache.kind('services/specs').get(namespace, name)?.shared<Service>();

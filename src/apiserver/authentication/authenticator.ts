@@ -150,7 +150,7 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     }
     return undefined;
   };
-  const askWebhook = (token: string, audiences: readonly string[] | undefined): MaybeIdentity => {
+  const reviewToken = (token: string, audiences: readonly string[] | undefined): MaybeIdentity => {
     const answer = webhook?.authenticate(token, audiences);
     if (!(answer instanceof Promise)) return answer;
     return answer.catch((error: unknown) => {
@@ -172,9 +172,9 @@ function createTokenAuthenticator(deps: AuthenticatorDeps): Authenticator['authe
     const recent = remembered.get(token);
     if (recent !== undefined && recent.untilMs > clock.nowMs()) return here(recent.user, audiences);
     const parsed = issuers.length === 0 ? undefined : parseToken(token);
-    if (parsed === undefined || !issuers.some((issuer) => issuer.claims(parsed))) return askWebhook(token, audiences);
+    if (parsed === undefined || !issuers.some((issuer) => issuer.claims(parsed))) return reviewToken(token, audiences);
     return fromIssuer(parsed, token).then((user) =>
-      user === undefined ? askWebhook(token, audiences) : here(user, audiences),
+      user === undefined ? reviewToken(token, audiences) : here(user, audiences),
     );
   };
 }

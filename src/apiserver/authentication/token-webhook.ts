@@ -46,17 +46,17 @@ export class TokenWebhookClient {
     const key = sha256Base64(JSON.stringify([token, audiences ?? null]));
     const kept = this.#kept.get(key);
     if (kept !== undefined && kept.untilMs > this.#deps.clock.monotonicMs()) return kept.identity;
-    let asking = this.#pending.get(key);
-    if (asking === undefined) {
-      asking = this.#review(token, audiences)
+    let pending = this.#pending.get(key);
+    if (pending === undefined) {
+      pending = this.#review(token, audiences)
         .then((identity) => {
           this.#keep(key, identity);
           return identity;
         })
         .finally(() => this.#pending.delete(key));
-      this.#pending.set(key, asking);
+      this.#pending.set(key, pending);
     }
-    return asking;
+    return pending;
   }
 
   #keep(key: string, identity: TokenIdentity | undefined): void {

@@ -219,21 +219,21 @@ export class Authorization {
     user: UserInfo,
     action: Action,
   ): Decision | Promise<Decision> {
-    const heard = [...before];
+    const decisions = [...before];
     for (const [at, link] of chain.entries()) {
       if (at < first) continue;
       const opinion =
         link.type === 'Webhook' ? link.client.authorize(user, action) : this.#decideBy(link.type, user, action);
       if (opinion instanceof Promise) {
         return opinion.then((decision) =>
-          settles(link, decision) ? decision : this.#decideFrom(chain, at + 1, [...heard, decision], user, action),
+          settles(link, decision) ? decision : this.#decideFrom(chain, at + 1, [...decisions, decision], user, action),
         );
       }
       if (opinion === undefined) continue;
       if (settles(link, opinion)) return opinion;
-      heard.push(opinion);
+      decisions.push(opinion);
     }
-    return undecided(heard);
+    return undecided(decisions);
   }
 
   /**
@@ -244,15 +244,15 @@ export class Authorization {
     const outside = scopeDenial(user, action, this.rbac);
     if (outside !== undefined) return outside;
     if (user.groups.includes(PRIVILEGED_GROUP)) return ALLOWED;
-    const heard: Decision[] = [];
+    const decisions: Decision[] = [];
     for (const link of this.#chain) {
       if (link.type === 'Webhook') continue;
       const decision = this.#decideBy(link.type, user, action);
       if (decision === undefined) continue;
       if (settles(link, decision)) return decision;
-      heard.push(decision);
+      decisions.push(decision);
     }
-    return undecided(heard);
+    return undecided(decisions);
   }
 
   #decideBy(mode: Exclude<AuthorizationMode, 'Webhook'>, user: UserInfo, action: Action): Decision | undefined {
@@ -341,9 +341,9 @@ function settles({ decisions }: Link, { allowed, denied }: Decision): boolean {
 }
 
 /** The combined denial of all authorizers. Source: k8s.io/apiserver/pkg/authorization/union. */
-function undecided(heard: readonly Decision[]): Decision {
-  const reason = heard.flatMap((each) => (each.reason === '' ? [] : [each.reason])).join('\n');
-  const errors = heard.flatMap(({ error }) => (error === undefined ? [] : [error]));
+function undecided(decisions: readonly Decision[]): Decision {
+  const reason = decisions.flatMap((each) => (each.reason === '' ? [] : [each.reason])).join('\n');
+  const errors = decisions.flatMap(({ error }) => (error === undefined ? [] : [error]));
   if (errors.length === 0) return { allowed: false, reason };
   return { allowed: false, reason, error: errors.length === 1 ? (errors[0] as string) : `[${errors.join(', ')}]` };
 }

@@ -142,10 +142,10 @@ export class ServiceAddressRepair {
     };
     const result = await store.commit({ guards: [guard, ...effects.guards], puts: effects.puts });
     if (!result.committed) throw new Error(`service ${namespace}/${serviceName} or its address changed meanwhile`);
-    await this.#tell(service, `Cluster IP [IPv${ipFamilyOf(address)}]: ${address} is not allocated; repairing`);
+    await this.#recordEvent(service, `Cluster IP [IPv${ipFamilyOf(address)}]: ${address} is not allocated; repairing`);
   }
 
-  async #tell(service: Readonly<Service>, message: string): Promise<void> {
+  async #recordEvent(service: Readonly<Service>, message: string): Promise<void> {
     const { name = '', namespace = '', uid = '', resourceVersion = '' } = service.metadata ?? {};
     const at = timestamp(this.#context.clock.nowMs());
     const event: Event = {

@@ -85,14 +85,14 @@ async function reviewed(
     ...(template.spec === undefined ? {} : { spec: template.spec }),
   };
   const sources = constraintSources(context.cache, context.authorization, context.clock);
-  const verdict = await reviewPod(sources, { pod, namespace, subjects, scope: 'pod' });
-  if (verdict === undefined || !('name' in verdict)) return { reason: REFUSED };
+  const decision = await reviewPod(sources, { pod, namespace, subjects, scope: 'pod' });
+  if (decision === undefined || !('name' in decision)) return { reason: REFUSED };
   return {
     allowedBy: {
       apiVersion: 'security.openshift.io/v1',
       kind: 'SecurityContextConstraints',
-      name: verdict.name,
+      name: decision.name,
     },
-    template: { ...template, ...(verdict.pod.spec === undefined ? {} : { spec: verdict.pod.spec }) },
+    template: { ...template, ...(decision.pod.spec === undefined ? {} : { spec: decision.pod.spec }) },
   };
 }

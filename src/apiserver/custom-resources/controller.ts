@@ -95,14 +95,14 @@ export class DefinitionController {
       .filter((each) => each.group === group);
     await this.#change(name, (current) => {
       const now = timestamp(this.#context.clock.nowMs());
-      const verdict = acceptNames(
+      const naming = acceptNames(
         current,
         others.map((each) => each.accepted),
         isConditionTrue(current, 'Established'),
       );
-      current.status = { ...current.status, acceptedNames: verdict.accepted };
-      setCondition(current, verdict.condition, now);
-      if (verdict.established !== undefined) setCondition(current, verdict.established, now);
+      current.status = { ...current.status, acceptedNames: naming.accepted };
+      setCondition(current, naming.condition, now);
+      if (naming.established !== undefined) setCondition(current, naming.established, now);
       const approval = approvalOf(current);
       if (approval !== undefined) setCondition(current, approval, now);
       const structure = structureCondition(current);

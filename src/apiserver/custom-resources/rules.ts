@@ -24,10 +24,10 @@ function ruleErrors(definition: CustomResourceDefinition, old: CustomResourceDef
       return before !== undefined && semanticEqual(before.schema, version.schema);
     });
     if (unchanged) return [];
-    const verdict = validateSchema(parsed, path, status);
+    const result = validateSchema(parsed, path, status);
     // Rules of an invalid schema are skipped, because their errors would only repeat the errors of the schema.
-    if (verdict.broken) return [];
-    const sound = (place: string): boolean => !verdict.found.some(({ field }) => field.startsWith(place));
+    if (result.broken) return [];
+    const sound = (place: string): boolean => !result.found.some(({ field }) => field.startsWith(place));
     const found = validateRules(parsed.schema, path, sound);
     return found.length > 0 ? found : evaluateDefaults(parsed.schema, path);
   });

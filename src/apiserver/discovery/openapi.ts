@@ -151,7 +151,7 @@ export class OpenApi {
   }
 
   /** Parts of aggregated servers, without the definitions that this server or earlier parts already have. */
-  async #besideOurs(
+  async #aggregatedParts(
     builtin: V2Parts,
     custom: readonly KindDefinition[],
     foreignParts: readonly ForeignPart[],
@@ -168,7 +168,7 @@ export class OpenApi {
     }
     const builtin = await this.#parts();
     const { custom } = this.#context.kinds;
-    const others = await this.#besideOurs(builtin, custom, await this.#foreignV2.parts());
+    const others = await this.#aggregatedParts(builtin, custom, await this.#foreignV2.parts());
     if (protobuf) return this.#v2Protobuf(builtin, custom, others);
     const added = await pieces(custom, this.#jsonPieces, (kind) => v2Parts(customV2(kind, builtin)));
     return this.#once('v2', [...custom, ...others], () =>

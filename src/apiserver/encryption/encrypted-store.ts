@@ -90,7 +90,7 @@ export class EncryptedStore implements Store {
   }
 
   /** Like `#opened`, but reloads the configuration once if the value cannot be decrypted. Rejects with a StoreError. */
-  async #openedSurely(kv: KeyValue): Promise<KeyValue> {
+  async #openedWithReload(kv: KeyValue): Promise<KeyValue> {
     try {
       return await this.#opened(kv);
     } catch (error) {
@@ -113,7 +113,7 @@ export class EncryptedStore implements Store {
   /** Decrypts a value of a list or watch. A value that cannot be decrypted becomes empty, and the error is logged. */
   async #openedOrEmpty(kv: KeyValue): Promise<KeyValue> {
     try {
-      return await this.#openedSurely(kv);
+      return await this.#openedWithReload(kv);
     } catch (error) {
       if (error instanceof StoreError && error.code === 'unavailable') throw error;
       this.#deps.log.error('stored value cannot be decrypted', { key: kv.key, error: messageOf(error) });
@@ -135,7 +135,7 @@ export class EncryptedStore implements Store {
     options?: { readonly revision?: Revision },
   ): Promise<{ readonly kv: KeyValue | undefined; readonly revision: Revision }> {
     const { kv, revision } = await this.#deps.store.get(key, options);
-    return { kv: kv === undefined ? undefined : await this.#openedSurely(kv), revision };
+    return { kv: kv === undefined ? undefined : await this.#openedWithReload(kv), revision };
   }
 
   async range(start: string, end: string, options?: RangeOptions): Promise<RangeResult> {
@@ -148,7 +148,7 @@ export class EncryptedStore implements Store {
     const sealed = await this.#sealed(commit);
     const result = await this.#deps.store.commit(sealed);
     if (result.committed) return result;
-    const current = result.current.map((kv) => (kv === undefined ? undefined : this.#openedSurely(kv)));
+    const current = result.current.map((kv) => (kv === undefined ? undefined : this.#openedWithReload(kv)));
     return { ...result, current: await Promise.all(current) };
   }
 

@@ -184,15 +184,15 @@ export class FlowConfigController {
   async #setDangling(schema: FlowSchema, names: ReadonlySet<string>): Promise<void> {
     const level = schema.spec?.priorityLevelConfiguration.name ?? '';
     const reference = `This FlowSchema references the PriorityLevelConfiguration object named ${JSON.stringify(level)}`;
-    const verdict = names.has(level)
+    const existence = names.has(level)
       ? { status: 'False', reason: 'Found', message: `${reference} and it exists` }
       : { status: 'True', reason: 'NotFound', message: `${reference} but there is no such object` };
     const isCurrent = ({ status }: FlowSchema): boolean => {
       const condition = status?.conditions?.find(({ type }) => type === 'Dangling');
       return (
-        condition?.status === verdict.status &&
-        condition.reason === verdict.reason &&
-        condition.message === verdict.message
+        condition?.status === existence.status &&
+        condition.reason === existence.reason &&
+        condition.message === existence.message
       );
     };
     if (isCurrent(schema)) return;
@@ -209,7 +209,7 @@ export class FlowConfigController {
           const others = (found.status?.conditions ?? []).filter(({ type }) => type !== 'Dangling');
           return {
             ...found,
-            status: { conditions: [...others, { type: 'Dangling', ...verdict, lastTransitionTime }] },
+            status: { conditions: [...others, { type: 'Dangling', ...existence, lastTransitionTime }] },
           };
         },
       });

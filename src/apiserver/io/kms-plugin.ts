@@ -18,15 +18,15 @@ const SERVICE = '/v2.KeyManagementService/';
 /** Connects on first use and reconnects by itself. */
 export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOptions): KmsPlugin {
   const channel = openChannel(socket, clock, log);
-  const ask = (method: string, message: Buffer): Promise<Buffer> =>
+  const call = (method: string, message: Buffer): Promise<Buffer> =>
     channel.unary(`${SERVICE}${method}`, message, timeoutMs);
   return {
     async status() {
-      const answer = read(await ask('Status', Buffer.alloc(0)));
+      const answer = read(await call('Status', Buffer.alloc(0)));
       return { version: text(answer.get(1)), healthz: text(answer.get(2)), keyId: text(answer.get(3)) };
     },
     async encrypt(plaintext, uid) {
-      const answer = await ask('Encrypt', new Writer(256).bytes(1, plaintext).string(2, uid).finish());
+      const answer = await call('Encrypt', new Writer(256).bytes(1, plaintext).string(2, uid).finish());
       let ciphertext: Uint8Array = Buffer.alloc(0);
       let keyId = '';
       const annotations = new Map<string, Uint8Array>();
@@ -45,7 +45,7 @@ export function createKmsPlugin({ socket, timeoutMs, clock, log }: KmsPluginOpti
       for (const [name, value] of annotations) {
         writer.message(4, new Writer(64).string(1, name).bytes(2, value).finish());
       }
-      return read(await ask('Decrypt', writer.finish())).get(1) ?? Buffer.alloc(0);
+      return read(await call('Decrypt', writer.finish())).get(1) ?? Buffer.alloc(0);
     },
     close: () => channel.close(),
   };

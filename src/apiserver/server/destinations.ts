@@ -57,16 +57,16 @@ export class Destinations {
    * kubelet on a loopback address, for tests.
    */
   kubelet(port: number, loopback: boolean): AddressRule {
-    return this.#beside(port, loopback, false);
+    return this.#exceptControlPlanePorts(port, loopback, false);
   }
 
   /** Rule for endpoints of aggregated API servers and of webhooks that are services. */
   extension(port: number): AddressRule {
-    return this.#beside(port, true, true);
+    return this.#exceptControlPlanePorts(port, true, true);
   }
 
   /** Rule that permits hosts of the control plane, but not the ports of the control plane on these hosts. */
-  #beside(port: number, loopback: boolean, refusesKubelet: boolean): AddressRule {
+  #exceptControlPlanePorts(port: number, loopback: boolean, refusesKubelet: boolean): AddressRule {
     const { addresses, ports } = this.#controlPlane();
     const services = this.#services();
     const reserved = ports.has(port) || (refusesKubelet && port === KUBELET_PORT);

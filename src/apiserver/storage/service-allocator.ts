@@ -102,7 +102,7 @@ export class ServiceAllocator {
         continue;
       }
       if (port.nodePort === undefined || port.nodePort === 0) {
-        const twin = sharesNodePorts ? twinPort(port, spec.ports ?? []) : undefined;
+        const twin = sharesNodePorts ? samePortOfOtherProtocol(port, spec.ports ?? []) : undefined;
         const found =
           keptPort(port, old) ?? (allocates ? (twin ?? this.#freePort(service, spec.ports ?? [])) : undefined);
         if (found === undefined) delete port.nodePort;
@@ -324,7 +324,7 @@ function claimsOf(service: Service): Claims {
 }
 
 /** Node port that a port with the same number and another protocol already has, so that both get the same node port. */
-function twinPort({ port }: ServicePort, siblings: readonly ServicePort[]): number | undefined {
+function samePortOfOtherProtocol({ port }: ServicePort, siblings: readonly ServicePort[]): number | undefined {
   return siblings.find((each) => each.port === port && (each.nodePort ?? 0) !== 0)?.nodePort;
 }
 

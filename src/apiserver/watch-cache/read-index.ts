@@ -3,12 +3,12 @@
  * last write, so later callers join the next read, as in raft's ReadIndex.
  */
 export class ReadIndex {
-  readonly #ask: () => Promise<number>;
+  readonly #readIndex: () => Promise<number>;
   #running: Promise<number> | undefined;
   #next: Promise<number> | undefined;
 
-  constructor(ask: () => Promise<number>) {
-    this.#ask = ask;
+  constructor(readIndex: () => Promise<number>) {
+    this.#readIndex = readIndex;
   }
 
   current(): Promise<number> {
@@ -30,7 +30,7 @@ export class ReadIndex {
   }
 
   #start(): Promise<number> {
-    const requested = this.#ask();
+    const requested = this.#readIndex();
     const settle = (): void => {
       if (this.#running === requested && this.#next === undefined) this.#running = undefined;
     };

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
-import type { AccessRequest, Verdict } from '../data/api/access.ts';
+import type { AccessDecision, AccessRequest } from '../data/api/access.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
 import { access, feeds } from './context.ts';
@@ -48,21 +48,21 @@ export function useNow(everyMs = 10_000): number {
   return nowMs;
 }
 
-const PENDING: Verdict = { allowed: false, reason: 'Your rights are being checked.' };
+const PENDING: AccessDecision = { allowed: false, reason: 'Your rights are being checked.' };
 
-export function useAccess(question: AccessRequest): Verdict {
-  const [verdict, setVerdict] = useState<Verdict>(PENDING);
+export function useAccess(question: AccessRequest): AccessDecision {
+  const [decision, setDecision] = useState<AccessDecision>(PENDING);
   const { verb, group, resource, subresource, namespace, name } = question;
   useEffect(() => {
     let isCurrent = true;
     void access.check({ verb, group, resource, subresource, namespace, name }).then((each) => {
-      if (isCurrent) setVerdict(each);
+      if (isCurrent) setDecision(each);
     });
     return () => {
       isCurrent = false;
     };
   }, [verb, group, resource, subresource, namespace, name]);
-  return verdict;
+  return decision;
 }
 
 /** Result of a request that is repeated every `everyMs` while the page is visible. `key` identifies the request. */

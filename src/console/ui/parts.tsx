@@ -45,12 +45,12 @@ export interface ActionProps {
 
 /** Button of an action. If the user may not perform the action, the button is disabled and shows the reason. */
 export function Action({ label, question, run, done, confirm, disabled, isDefault = false }: ActionProps) {
-  const verdict = useAccess(question);
+  const decision = useAccess(question);
   const [isBusy, setBusy] = useState(false);
-  const [isAsking, setAsking] = useState(false);
-  const reason = verdict.allowed ? disabled : verdict.reason;
+  const [isConfirming, setConfirming] = useState(false);
+  const reason = decision.allowed ? disabled : decision.reason;
   const start = async (): Promise<void> => {
-    setAsking(false);
+    setConfirming(false);
     setBusy(true);
     try {
       await run();
@@ -63,7 +63,7 @@ export function Action({ label, question, run, done, confirm, disabled, isDefaul
   };
   const onClick = (): void => {
     if (reason !== undefined) showToast(reason, 'failed');
-    else if (confirm !== undefined) setAsking(true);
+    else if (confirm !== undefined) setConfirming(true);
     else void start();
   };
   return (
@@ -77,14 +77,14 @@ export function Action({ label, question, run, done, confirm, disabled, isDefaul
         {label}
         {reason === undefined ? null : <span class="hidden"> ({reason})</span>}
       </button>
-      {isAsking && confirm !== undefined ? (
-        <Dialog label={label} onClose={() => setAsking(false)}>
+      {isConfirming && confirm !== undefined ? (
+        <Dialog label={label} onClose={() => setConfirming(false)}>
           <p>{confirm}</p>
           <div class="row">
             <button type="button" class="main" onClick={() => void start()}>
               {label}
             </button>
-            <button type="button" onClick={() => setAsking(false)}>
+            <button type="button" onClick={() => setConfirming(false)}>
               Cancel
             </button>
           </div>

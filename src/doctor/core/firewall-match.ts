@@ -26,7 +26,7 @@ export function matchOf(conditions: string, wanted: WantedPort, bridge: string):
   const matches: Match[] = [];
   const rest = conditions.replaceAll(CONDITION, (_all, ...found) => {
     const { key = '', not, value = '' } = found.at(-1) as Record<string, string | undefined>;
-    const match = judge(key.replace('meta ', ''), valuesOf(value), wanted, bridge);
+    const match = matchField(key.replace('meta ', ''), valuesOf(value), wanted, bridge);
     matches.push(not === undefined || match === 'unknown' ? match : match === 'yes' ? 'no' : 'yes');
     return '';
   });
@@ -42,7 +42,7 @@ const valuesOf = (value: string): string[] =>
 
 const answer = (holds: boolean): Match => (holds ? 'yes' : 'no');
 
-function judge(key: string, values: readonly string[], { protocol, port }: WantedPort, bridge: string): Match {
+function matchField(key: string, values: readonly string[], { protocol, port }: WantedPort, bridge: string): Match {
   const [what = '', field = ''] = key.split(' ');
   if (field === 'dport' || field === 'sport') {
     if (what !== 'th' && what !== protocol) return 'no';

@@ -68,7 +68,7 @@ export class AgentConnection {
   }
 
   /** Sends a request. Rejects with the CodedError in the agent's response. */
-  ask(method: string, params: unknown = {}): Promise<unknown> {
+  request(method: string, params: unknown = {}): Promise<unknown> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
@@ -110,7 +110,7 @@ export async function callAgent<T>(socket: string, method: string, params: unkno
         timeoutMs,
       );
     });
-    return (await Promise.race([connection.ask(method, params), late])) as T;
+    return (await Promise.race([connection.request(method, params), late])) as T;
   } finally {
     clearTimeout(timer);
     connection.close();

@@ -87,7 +87,10 @@ class AgentGossipHints implements GossipHints {
     const late = new Promise<void>((resolve) => {
       limit = this.#clock.setTimer(FAREWELL_MS, resolve);
     });
-    await Promise.race([open.ask('retract').catch(ignore('the hint of a host that cannot retract it expires')), late]);
+    await Promise.race([
+      open.request('retract').catch(ignore('the hint of a host that cannot retract it expires')),
+      late,
+    ]);
     limit?.cancel();
     open.close();
   };
@@ -101,7 +104,7 @@ class AgentGossipHints implements GossipHints {
         return;
       }
       this.#connection = opened;
-      await opened.ask('subscribe');
+      await opened.request('subscribe');
       this.#retryMs = FIRST_RETRY_MS;
       this.#log.v(2, 'gossip connected', { socket: this.#socket });
       this.#publish();
@@ -170,7 +173,7 @@ class AgentGossipHints implements GossipHints {
       this.#sent = current;
       this.#sentMs = nowMs;
       this.#connection
-        .ask('publish', current)
+        .request('publish', current)
         .catch((error: unknown) => this.#log.v(2, 'gossip message not sent', { error: messageOf(error) }));
     }
     const waits = heard && !leads ? [silentInMs] : [];

@@ -49,7 +49,7 @@ export function followRing({ socket, clock, log }: RingOptions): RingView {
       opened.unref();
       connection = opened;
       if (stopped) opened.close();
-      else await opened.ask('subscribe');
+      else await opened.request('subscribe');
     } catch (error) {
       log.v(4, 'gossip agent not reached', { error: messageOf(error) });
       if (connection === undefined) again();

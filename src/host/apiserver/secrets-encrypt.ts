@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { newKeyName } from '../../apiserver/encryption/first-configuration.ts';
 import { withNewKey, withoutOldKeys } from '../../apiserver/encryption/key-rotation.ts';
-import { type Survey, surveyEncryption } from '../../apiserver/index.ts';
+import { type EncryptionScan, scanEncryption } from '../../apiserver/index.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { readSecret } from '../config/files.ts';
@@ -15,7 +15,7 @@ import { openStore } from './store.ts';
 
 const KEY_BYTES = 32;
 
-export type EncryptionReport = Survey & { readonly file: string };
+export type EncryptionReport = EncryptionScan & { readonly file: string };
 
 async function located(root: string | undefined) {
   const config = pathsBelow(await canonicalRoot(root)).masterConfig;
@@ -34,13 +34,13 @@ async function located(root: string | undefined) {
  * Reports with which keys the stored objects are encrypted. `rewrite`: re-encrypts objects whose key is outdated.
  * Throws StoreErrors and CodedErrors that name the file.
  */
-export async function surveyStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
+export async function scanStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
   const { config, values, file } = await located(root);
   const source = await openEncryption(file, { referredToBy: config, follow: false, log: silentLog });
   const store = await openStore(values, config, silentLog);
   try {
     const deps = { store, source, log: silentLog, nowMs: () => clock.monotonicMs() };
-    return { file, ...(await surveyEncryption(deps, rewrite)) };
+    return { file, ...(await scanEncryption(deps, rewrite)) };
   } finally {
     await store.close();
     source.stop();

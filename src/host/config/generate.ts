@@ -27,10 +27,10 @@ function storeUrls({ etcd, nodeName, ports }: Settings): string[] {
 
 function apiServerArguments(
   { secretsEncryption, embedded, paths }: Settings,
-  beside: (path: string) => string,
+  relativePath: (path: string) => string,
 ): Pick<NonNullable<MasterConfig['kubernetesMasterConfig']>, 'apiServerArguments'> {
   const flags = new Map<string, string[]>();
-  if (secretsEncryption !== undefined) flags.set('encryption-provider-config', [beside(paths.encryptionConfig)]);
+  if (secretsEncryption !== undefined) flags.set('encryption-provider-config', [relativePath(paths.encryptionConfig)]);
   const apis = [...embedded.runtimeConfig].map(([name, on]) => `${name}=${on}`);
   if (!embedded.metrics) apis.push('metrics.k8s.io/v1beta1=false');
   if (apis.length > 0) flags.set('runtime-config', [apis.join(',')]);
@@ -40,24 +40,24 @@ function apiServerArguments(
 export function masterConfigOf(settings: Settings): MasterConfig {
   const files = masterFiles(settings.root);
   const { network, storage, ports } = settings;
-  const beside = (path: string): string => relative(dirname(settings.paths.masterConfig), path);
+  const relativePath = (path: string): string => relative(dirname(settings.paths.masterConfig), path);
   return {
     apiVersion: 'v1',
     kind: 'MasterConfig',
     masterPublicURL: `https://${host(settings.nodeIp)}:${ports.api}`,
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${ports.api}`,
-      certFile: beside(files.server.cert),
-      keyFile: beside(files.server.key),
-      clientCA: beside(files.caBundle),
+      certFile: relativePath(files.server.cert),
+      keyFile: relativePath(files.server.key),
+      clientCA: relativePath(files.caBundle),
     },
     etcdClientInfo:
       storage === undefined
         ? {
             urls: storeUrls(settings),
-            ca: beside(files.etcdCa),
-            certFile: beside(files.etcdClient.cert),
-            keyFile: beside(files.etcdClient.key),
+            ca: relativePath(files.etcdCa),
+            certFile: relativePath(files.etcdClient.cert),
+            keyFile: relativePath(files.etcdClient.key),
           }
         : {
             urls: [...storage.endpoints],
@@ -66,44 +66,44 @@ export function masterConfigOf(settings: Settings): MasterConfig {
             ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
           },
     kubeletClientInfo: {
-      ca: beside(files.kubeletCaBundle),
-      certFile: beside(files.kubeletClient.cert),
-      keyFile: beside(files.kubeletClient.key),
+      ca: relativePath(files.kubeletCaBundle),
+      certFile: relativePath(files.kubeletClient.cert),
+      keyFile: relativePath(files.kubeletClient.key),
       port: ports.kubelet,
     },
     serviceAccountConfig: {
-      masterCA: beside(files.caBundle),
-      privateKeyFile: beside(files.serviceAccountsPrivateKey),
-      publicKeyFiles: [beside(files.serviceAccountsPublicKey)],
+      masterCA: relativePath(files.caBundle),
+      privateKeyFile: relativePath(files.serviceAccountsPrivateKey),
+      publicKeyFiles: [relativePath(files.serviceAccountsPublicKey)],
     },
     authConfig: {
       requestHeader: {
-        clientCA: beside(files.frontProxyCaBundle),
+        clientCA: relativePath(files.frontProxyCaBundle),
         clientCommonNames: ['aggregator-front-proxy'],
       },
     },
     aggregatorConfig: {
       proxyClientInfo: {
-        certFile: beside(files.aggregatorFrontProxy.cert),
-        keyFile: beside(files.aggregatorFrontProxy.key),
+        certFile: relativePath(files.aggregatorFrontProxy.cert),
+        keyFile: relativePath(files.aggregatorFrontProxy.key),
       },
     },
     kubernetesMasterConfig: {
       masterIP: settings.nodeIp,
       servicesSubnet: network.serviceCidrs.join(),
       servicesNodePortRange: '30000-32767',
-      ...apiServerArguments(settings, beside),
+      ...apiServerArguments(settings, relativePath),
     },
     masterClients: {
-      openshiftLoopbackKubeConfig: beside(files.controllersKubeconfig),
-      schedulerKubeConfig: beside(files.schedulerKubeconfig),
+      openshiftLoopbackKubeConfig: relativePath(files.controllersKubeconfig),
+      schedulerKubeConfig: relativePath(files.schedulerKubeconfig),
     },
     controllerConfig: {
       healthBindAddress: `127.0.0.1:${ports.controllers}`,
       ...(settings.localVolumes ? {} : { localVolumes: false }),
       ...serviceLoadBalancerOf(settings),
       ...(settings.schedulerConfigFile === undefined ? {} : { schedulerConfigFile: settings.schedulerConfigFile }),
-      signer: { certFile: beside(files.ca.cert), keyFile: beside(files.ca.key) },
+      signer: { certFile: relativePath(files.ca.cert), keyFile: relativePath(files.ca.key) },
     },
     networkConfig: {
       clusterNetworks: network.clusterCidrs.map((cidr) => ({
@@ -125,7 +125,7 @@ function serviceLoadBalancerOf({ serviceLoadBalancer: { enabled, addresses } }: 
 
 export function etcdConfigOf(settings: Settings): EtcdConfig {
   const files = etcdFiles(settings.root);
-  const beside = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
+  const relativePath = (path: string): string => relative(dirname(settings.paths.etcdConfig), path);
   const { ports, nodeIp } = settings;
   const several = settings.etcd === undefined ? undefined : oneOfSeveral(settings, settings.etcd);
   return {
@@ -134,15 +134,15 @@ export function etcdConfigOf(settings: Settings): EtcdConfig {
     ...listenersOf(settings),
     'initial-advertise-peer-urls': `https://${host(nodeIp)}:${ports.etcdPeer}`,
     'client-transport-security': {
-      'cert-file': beside(files.server.cert),
-      'key-file': beside(files.server.key),
-      'trusted-ca-file': beside(files.ca),
+      'cert-file': relativePath(files.server.cert),
+      'key-file': relativePath(files.server.key),
+      'trusted-ca-file': relativePath(files.ca),
       'client-cert-auth': true,
     },
     'peer-transport-security': {
-      'cert-file': beside(files.peer.cert),
-      'key-file': beside(files.peer.key),
-      'trusted-ca-file': beside(files.ca),
+      'cert-file': relativePath(files.peer.cert),
+      'key-file': relativePath(files.peer.key),
+      'trusted-ca-file': relativePath(files.ca),
       'client-cert-auth': true,
     },
     ...several,
@@ -199,7 +199,7 @@ function oneOfSeveral(
 
 export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConfig {
   const files = nodeFiles(settings.root);
-  const beside = (path: string): string => relative(dirname(settings.paths.nodeConfig), path);
+  const relativePath = (path: string): string => relative(dirname(settings.paths.nodeConfig), path);
   const pairs = (values: Readonly<Record<string, string>>): string[] =>
     Object.entries(values).map(([key, value]) => `${key}=${value}`);
   const labels = pairs(settings.nodeLabels);
@@ -212,12 +212,12 @@ export function nodeConfigOf(settings: Settings, cgroupDriver: string): NodeConf
     ...(settings.nodeIpGiven === undefined ? {} : { nodeIP: settings.nodeIpGiven }),
     dnsDomain: settings.network.clusterDomain,
     dnsIP: settings.network.dnsIp,
-    masterKubeConfig: beside(files.kubeconfig),
+    masterKubeConfig: relativePath(files.kubeconfig),
     servingInfo: {
       bindAddress: `${anyAddress(settings)}:${settings.ports.kubelet}`,
-      certFile: beside(files.serverCurrent),
-      keyFile: beside(files.serverCurrent),
-      clientCA: beside(files.clientCa),
+      certFile: relativePath(files.serverCurrent),
+      keyFile: relativePath(files.serverCurrent),
+      clientCA: relativePath(files.clientCa),
     },
     podManifestConfig: { path: settings.paths.staticPods, fileCheckIntervalSeconds: 20 },
     volumeDirectory: pathsBelow(settings.root).volumes,

@@ -71,9 +71,9 @@ export function storeFeed(key: string, open: () => Promise<Store>, log: Log): Ma
 /** Opens the store with the credentials of the API server. Throws CodedErrors that name the file and the field. */
 async function openStore(file: string, log: Log): Promise<Store> {
   const { etcdClientInfo } = await readMasterConfig(file);
-  const beside = (path: string | undefined): string | undefined =>
+  const absolutePath = (path: string | undefined): string | undefined =>
     path === undefined ? undefined : resolveRelativeTo(file, path);
-  const [ca, cert, key] = [etcdClientInfo.ca, etcdClientInfo.certFile, etcdClientInfo.keyFile].map(beside);
+  const [ca, cert, key] = [etcdClientInfo.ca, etcdClientInfo.certFile, etcdClientInfo.keyFile].map(absolutePath);
   return createEtcdStore({
     endpoints: etcdClientInfo.urls,
     ...(ca === undefined ? {} : { ca: await readReferenced(ca, file) }),

@@ -55,7 +55,7 @@ export function routerFacts(
     names,
     clusterDomain,
     hasConsole,
-    judge: createCertificateVerifier(),
+    verify: createCertificateVerifier(),
     issue: async (dns) => {
       const present = await installed().catch(() => undefined);
       const { certPem, keyPem } =

@@ -13,11 +13,11 @@ export interface PreflightOptions {
 /** Throws CodedError 'preflight' with every error and its fix, or 'unknown-check' for an unknown ID in `ignore`. */
 export async function preflight({ root, ignore, note }: PreflightOptions): Promise<void> {
   chosenChecks({ only: ignore });
-  judge(await runDoctor({ root, preflight: true }), ignore, note);
+  requirePassed(await runDoctor({ root, preflight: true }), ignore, note);
 }
 
 /** Throws CodedError 'preflight' for errors. Facts that could not be gathered do not stop an installation. */
-export function judge({ checks }: DoctorReport, ignore: readonly string[], note: (text: string) => void): void {
+export function requirePassed({ checks }: DoctorReport, ignore: readonly string[], note: (text: string) => void): void {
   const stops: string[] = [];
   for (const { id, findings } of checks)
     for (const { result, evidence, fix } of findings) {

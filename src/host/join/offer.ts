@@ -51,7 +51,7 @@ export async function offerUntilClaimed(
   const keys = await offerKeys(settings.root);
   const facts = await factsOf(settings);
   let reported = '';
-  const say = (text: string): void => {
+  const logProgress = (text: string): void => {
     if (text !== reported) note(text);
     reported = text;
   };
@@ -73,13 +73,13 @@ export async function offerUntilClaimed(
           note(`claimed by machine ${machine}`);
           return details;
         }
-        say(
+        logProgress(
           `offered to ${offer.server} as ${host ?? settings.nodeName}, fingerprint ${keys.fingerprint}; waits for a machine`,
         );
       }
     } catch (error) {
       if (error instanceof CodedError && error.code === 'bad-offer') throw error;
-      say(`offer: ${messageOf(error)}; retrying`);
+      logProgress(`offer: ${messageOf(error)}; retrying`);
       await pause(RETRY_MS, signal);
     } finally {
       await client?.close();

@@ -27,7 +27,7 @@ export function startRouter(
   const router = createRouter({
     informers,
     proxies: proxyFactory(log, nodeIp.includes(':') || settings.ipFamilies.length > 1 ? '::' : '0.0.0.0'),
-    judge: createCertificateVerifier(),
+    verify: createCertificateVerifier(),
     needPods: createNeedPods(recorder, clock),
     clock,
     random,

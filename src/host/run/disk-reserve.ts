@@ -28,7 +28,7 @@ interface Room {
   readonly reserveBytes: number;
 }
 
-async function roomBeside(file: string): Promise<Room> {
+async function freeSpaceFor(file: string): Promise<Room> {
   await mkdir(dirname(file), { recursive: true, mode: 0o755 });
   const { blocks, bfree, bsize } = await statfs(dirname(file));
   const share = Math.floor((blocks * bsize * SHARE) / PIECE) * PIECE;
@@ -38,7 +38,7 @@ async function roomBeside(file: string): Promise<Room> {
 /** Releases the reserve of an earlier start if the disk is full. */
 export async function openDiskReserve(file: string, clock: Clock, log: Log): Promise<DiskReserve> {
   try {
-    const { freeBytes, reserveBytes } = await roomBeside(file);
+    const { freeBytes, reserveBytes } = await freeSpaceFor(file);
     const isKept = (await stat(file).catch(() => undefined)) !== undefined;
     if (isKept && freeBytes < reserveBytes) {
       await rm(file, { force: true });
@@ -69,7 +69,7 @@ export async function openDiskReserve(file: string, clock: Clock, log: Log): Pro
 
 /** Writes the reserve. Returns false if there is not enough space. */
 async function reserveSpace(file: string): Promise<boolean> {
-  const { freeBytes, reserveBytes } = await roomBeside(file);
+  const { freeBytes, reserveBytes } = await freeSpaceFor(file);
   const size = await stat(file).then(
     (found) => found.size,
     () => 0,

@@ -83,11 +83,11 @@ export class StorageLimits {
       const pauseMs = failed && timeoutMs === QUICK_MS ? 0 : Math.max(PERIOD_MS, tookMs * DUTY);
       this.#measured.set(worker.uid, { dueAtMs: nowMs + pauseMs, slow });
       const used = usage.get(worker.uid);
-      if (used !== undefined) this.#judge(worker, used);
+      if (used !== undefined) this.#enforceLimits(worker, used);
     }
   }
 
-  #judge(worker: PodWorker, used: PodDiskUsage): void {
+  #enforceLimits(worker: PodWorker, used: PodDiskUsage): void {
     const { pod } = worker;
     const limits = new Map(containersOf(pod).map((container) => [container.name, storageLimit(container)]));
     const message = exceededLimit({

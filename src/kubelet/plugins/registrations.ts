@@ -103,11 +103,11 @@ export class PluginRegistrations {
         this.#known.delete(socket);
         if (known.plugin !== undefined && !present.has(socket)) await this.#deregister(known.plugin);
       }
-      for (const [socket, stamp] of present) if (!this.#queried.has(socket)) this.#ask(socket, stamp);
+      for (const [socket, stamp] of present) if (!this.#queried.has(socket)) this.#requestInfo(socket, stamp);
     }
   }
 
-  #ask(socket: string, stamp: string): void {
+  #requestInfo(socket: string, stamp: string): void {
     const known = this.#known.get(socket);
     if (known !== undefined && known.retryAtMs > this.#options.clock.monotonicMs()) return;
     const scans = this.#scans;

@@ -138,10 +138,10 @@ export function resourceShortage(
 ): Rejection | undefined {
   const wanted = podRequests(pod);
   const pages = [...wanted.keys()].filter((name) => name.startsWith('hugepages-'));
-  const asking = [...COMPUTE, ...pages].filter((name) => (wanted.get(name) ?? 0) > 0);
-  if (asking.length === 0) return undefined;
+  const requested = [...COMPUTE, ...pages].filter((name) => (wanted.get(name) ?? 0) > 0);
+  if (requested.length === 0) return undefined;
   const held = others.map(podRequests);
-  for (const name of asking) {
+  for (const name of requested) {
     const requested = wanted.get(name) ?? 0;
     const used = held.reduce((sum, amounts) => sum + (amounts.get(name) ?? 0), 0);
     const quantity = allocatable[name];

@@ -202,7 +202,7 @@ export class PodManager {
     if (source === 'file') return manifestRejection(pod, unsafe) ?? containers.admit(pod);
     const input = {
       pod,
-      others: this.table.podsBeside(pod),
+      others: this.table.otherPods(pod),
       reservedPorts: settings.reservedPorts,
       services: this.services.services,
     };

@@ -56,7 +56,7 @@ export class PodTable {
    * Other admitted pods whose containers have not ended. Returns them with their allocated resources instead of the
    * requested ones. Source: pkg/kubelet filterOutInactivePods.
    */
-  podsBeside(pod: Pod): Pod[] {
+  otherPods(pod: Pod): Pod[] {
     return this.workers()
       .filter((worker) => !worker.finished && !worker.containersEnded && !worker.rejected)
       .filter(({ uid }) => uid !== pod.metadata?.uid)

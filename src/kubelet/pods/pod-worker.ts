@@ -341,7 +341,7 @@ export class PodWorker {
       pod: this.allottedPod,
       sandboxes: view.sandboxes,
       containers,
-      verdicts: this.services.prober.verdictsFor(containers.map((status) => status.id)),
+      probeResults: this.services.prober.resultsFor(containers.map((status) => status.id)),
       started: this.started,
       startFailures: this.starts.failures,
       backOff: this.starts.backOff,
@@ -380,10 +380,10 @@ export class PodWorker {
   private report(snapshot: PodSnapshot, plan: PodPlan): void {
     const { services } = this;
     const resize = this.resize.stateOf(snapshot.pod);
-    // Read the verdicts again, because `probe` may have added probes, whose first verdicts belong in the status.
-    const verdicts = services.prober.verdictsFor(snapshot.containers.map((status) => status.id));
+    // Read the results again, because `probe` may have added probes, whose first results belong in the status.
+    const probeResults = services.prober.resultsFor(snapshot.containers.map((status) => status.id));
     this.lastStatus = podStatus({
-      snapshot: { ...snapshot, verdicts },
+      snapshot: { ...snapshot, probeResults },
       plan,
       previous: this.lastStatus,
       hostIps: services.settings.nodeIps,

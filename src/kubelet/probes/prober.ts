@@ -11,7 +11,7 @@ import {
   probeTiming,
   stepProbe,
 } from '../core/pod-plan/probe.ts';
-import type { ProbeVerdicts } from '../core/pod-plan/snapshot.ts';
+import type { ProbeResults } from '../core/pod-plan/snapshot.ts';
 import { check } from './checks.ts';
 import type { ProbeNetwork } from './port.ts';
 
@@ -40,7 +40,7 @@ export interface ProberOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Called when the result of a probe changes. */
-  readonly onVerdict: (uid: Uid) => void;
+  readonly onResult: (uid: Uid) => void;
   readonly event: (pod: Pod, container: string, reason: 'Unhealthy' | 'ProbeWarning', message: string) => void;
 }
 
@@ -85,11 +85,11 @@ export class Prober {
     }
   }
 
-  verdictsFor(ids: readonly string[]): Map<string, ProbeVerdicts> {
-    const found = new Map<string, ProbeVerdicts>();
+  resultsFor(ids: readonly string[]): Map<string, ProbeResults> {
+    const found = new Map<string, ProbeResults>();
     for (const id of ids) {
       const target = this.targets.get(id);
-      if (target !== undefined) found.set(id, this.verdictsOf(target));
+      if (target !== undefined) found.set(id, this.resultsOf(target));
     }
     return found;
   }
@@ -132,12 +132,12 @@ export class Prober {
     for (const [id, target] of this.targets) this.drop(id, target);
   }
 
-  private verdictsOf(target: Target): ProbeVerdicts {
-    const verdicts: { -readonly [Key in keyof ProbeVerdicts]: ProbeVerdicts[Key] } = {};
+  private resultsOf(target: Target): ProbeResults {
+    const results: { -readonly [Key in keyof ProbeResults]: ProbeResults[Key] } = {};
     for (const [kind, loop] of target.loops) {
-      if (loop.state.verdict !== undefined) verdicts[kind] = loop.state.verdict;
+      if (loop.state.result !== undefined) results[kind] = loop.state.result;
     }
-    return verdicts;
+    return results;
   }
 
   private drop(id: string, target: Target): void {
@@ -163,15 +163,15 @@ export class Prober {
     for (const [kind, probe] of probes) {
       if (probe === undefined) continue;
       const initial = initialProbeState(kind);
-      const state = assumedReady && kind !== 'liveness' ? { ...initial, verdict: 'success' as const } : initial;
+      const state = assumedReady && kind !== 'liveness' ? { ...initial, result: 'success' as const } : initial;
       const counts = { success: 0, failure: 0 };
       target.loops.set(kind, { kind, probe, state, counts, timer: undefined, running: false });
     }
     this.targets.set(status.id, target);
-    const waitsForStartup = target.loops.get('startup')?.state.verdict === undefined && target.loops.has('startup');
+    const waitsForStartup = target.loops.get('startup')?.state.result === undefined && target.loops.has('startup');
     for (const loop of target.loops.values()) {
       if (loop.kind !== 'startup' && waitsForStartup) continue;
-      if (loop.kind === 'startup' && loop.state.verdict === 'success') continue;
+      if (loop.kind === 'startup' && loop.state.result === 'success') continue;
       this.schedule(target, loop, this.firstDelay(target, loop, assumedReady));
     }
   }
@@ -217,10 +217,10 @@ export class Prober {
       this.options.event(pod, container.name, 'Unhealthy', `${probe} failed: ${result.output}`);
     else if (result.warning === true)
       this.options.event(pod, container.name, 'ProbeWarning', `${probe} warning: ${result.output}`);
-    const before = loop.state.verdict;
+    const before = loop.state.result;
     loop.state = stepProbe(loop.kind, loop.state, result.outcome, timing);
-    if (loop.state.verdict !== before) this.options.onVerdict(target.uid);
-    if (loop.kind === 'startup' && loop.state.verdict === 'success') {
+    if (loop.state.result !== before) this.options.onResult(target.uid);
+    if (loop.kind === 'startup' && loop.state.result === 'success') {
       for (const other of target.loops.values()) {
         if (other !== loop) this.schedule(target, other, this.firstDelay(target, other, false));
       }

@@ -181,9 +181,9 @@ export class ContainerManager {
     return undefined;
   }
 
-  #shared(beside?: Share): number[] {
+  #shared(excluded?: Share): number[] {
     const assigned = new Set([...this.#cpus.values()].flatMap((containers) => [...containers.values()].flat()));
-    for (const cpus of beside?.cpus.values() ?? []) for (const cpu of cpus) assigned.add(cpu);
+    for (const cpus of excluded?.cpus.values() ?? []) for (const cpu of cpus) assigned.add(cpu);
     return this.#options.machine.cpus.map(({ id }) => id).filter((id) => !assigned.has(id));
   }
 

@@ -46,7 +46,7 @@ export class AdministrationRequests {
   /** Throws HttpErrors before a response was sent. */
   async serve(route: Route, request: KubeletRequest, response: KubeletResponse, signal: AbortSignal): Promise<void> {
     const { administration } = this.#options;
-    if (administration === undefined) throw new HttpError(404, 'this host has no administration');
+    if (administration === undefined) throw new HttpError(404, 'administration requests are not enabled on this host');
     try {
       await this.#serve(administration, route, request, response, signal);
     } catch (error) {

@@ -88,7 +88,7 @@ export class ShutdownManager {
     const { clock, log, periods } = this.#deps;
     try {
       await this.#allow(login, 1_000 * periods.reduce((sum, { seconds }) => sum + seconds, 0));
-      const signals = await login.follow((begins) => void this.#hear(login, begins));
+      const signals = await login.follow((begins) => void this.#onShutdownSignal(login, begins));
       this.#signals = signals;
       await this.#takeLock(login);
       if (this.#stopped) {
@@ -143,7 +143,7 @@ export class ShutdownManager {
     this.#lock = undefined;
   }
 
-  async #hear(login: LoginManager, begins: boolean): Promise<void> {
+  async #onShutdownSignal(login: LoginManager, begins: boolean): Promise<void> {
     const { services, log, onChanged } = this.#deps;
     if (begins === this.#shuttingDown || this.#stopped) return;
     this.#shuttingDown = begins;

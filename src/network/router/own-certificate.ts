@@ -10,7 +10,7 @@ const PERIOD_MS = 10_000;
 export interface OwnCertificateOptions {
   /** Reads the certificate; undefined if the host has no certificate of its own. */
   readonly read: (() => Promise<Certificate>) | undefined;
-  readonly judge: CertificateVerifier;
+  readonly verify: CertificateVerifier;
   readonly clock: Clock;
   readonly log: Log;
   /** Called when a different certificate is used from now on. */
@@ -31,11 +31,11 @@ export class OwnCertificate {
 
   /** Starts to read the certificate periodically. Resolves after the first attempt, even if it failed. */
   async start(): Promise<void> {
-    const { read, judge, clock, log, changed } = this.#options;
+    const { read, verify, clock, log, changed } = this.#options;
     if (read === undefined) return;
     try {
       const found = await read();
-      const problem = judge(found);
+      const problem = verify(found);
       if (problem !== undefined) throw new Error(problem);
       this.#problem = '';
       if (found.certificate !== this.current?.certificate || found.key !== this.current.key) {

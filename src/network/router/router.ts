@@ -41,7 +41,7 @@ import type { CertificateVerifier, ProxyFactory, ProxySettings } from './port.ts
 export interface RouterDeps {
   readonly informers: InformerFactory;
   readonly proxies: ProxyFactory;
-  readonly judge: CertificateVerifier;
+  readonly verify: CertificateVerifier;
   readonly needPods: NeedPods;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -146,7 +146,7 @@ export function createRouter(deps: RouterDeps): Router {
       service: (key) => services.get(key),
       slices: (service) => slices.byIndex(BY_SERVICE, service),
       certificate,
-      check: deps.judge,
+      check: deps.verify,
       ports: { http: config.httpPort, https: config.httpsPort },
       policy: config.policy,
     });

@@ -28,12 +28,12 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
   if (options.stderr) outputs.set(CHANNEL.stderr, new PassThrough());
   const exited = Promise.withResolvers<number>();
   exited.promise.catch(ignore('the caller that waits for the exit gets the error'));
-  let verdict: number | undefined;
+  let exitStatus: number | undefined;
   socket.on('message', (data: Buffer) => {
     const channel = data[0] ?? 0;
     const bytes = data.subarray(1);
     if (channel === CHANNEL.error) {
-      verdict = exitCodeIn(bytes.toString('utf8'));
+      exitStatus = exitCodeIn(bytes.toString('utf8'));
       return;
     }
     const output = outputs.get(channel);
@@ -43,7 +43,7 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
   });
   socket.on('close', () => {
     for (const output of outputs.values()) output.end();
-    exited.resolve(verdict ?? 0);
+    exited.resolve(exitStatus ?? 0);
   });
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve);
@@ -77,13 +77,13 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
       ),
     exited: exited.promise,
     close: () => {
-      verdict ??= KILLED;
+      exitStatus ??= KILLED;
       socket.terminate();
     },
   };
 }
 
-const VERDICT = object({
+const EXIT_STATUS = object({
   status: optional(text),
   details: optional(
     nullable(object({ causes: optional(nullable(list(object({ reason: optional(text), message: optional(text) })))) })),
@@ -93,8 +93,8 @@ const VERDICT = object({
 /** Exit code in the runtime's final status; 1 if the status is a failure without a code or cannot be parsed. */
 function exitCodeIn(status: string): number {
   try {
-    const { status: verdict, details } = decodeJson(VERDICT, status, 'status');
-    if (verdict === 'Success') return 0;
+    const { status: exitStatus, details } = decodeJson(EXIT_STATUS, status, 'status');
+    if (exitStatus === 'Success') return 0;
     const code = Number(details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message ?? 1);
     return Number.isInteger(code) ? code : 1;
   } catch {

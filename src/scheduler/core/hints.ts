@@ -66,11 +66,11 @@ const isOwnClaim = (pod: PodInfo, { claim: { metadata } }: { readonly claim: Per
 
 /** Whether affinity terms of one of the pods may concern the other pod. A namespace selector is assumed to match. */
 const isRelated = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean => {
-  const speaks = (one: PodInfo, of: PodInfo): boolean =>
+  const selects = (one: PodInfo, of: PodInfo): boolean =>
     [...one.affinity, ...one.antiAffinity].some(
       ({ namespaces, namespaceSelector }) => namespaceSelector !== undefined || namespaces.has(of.namespace),
     );
-  return speaks(pod, other) || speaks(other, pod);
+  return selects(pod, other) || selects(other, pod);
 };
 
 const isSpreadWith = (pod: PodInfo, { pod: other }: { readonly pod: PodInfo }): boolean =>

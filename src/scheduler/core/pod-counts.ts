@@ -38,7 +38,7 @@ export interface PodCounts {
  */
 const MAX_SELECTIONS = 4_096;
 
-class Tally implements SelectedPods {
+class NodePodCounts implements SelectedPods {
   readonly #nodes: ReadonlyMap<string, NodeInfo>;
   readonly #onNode = new Map<string, number>();
   readonly #domains = new Map<string, { readonly counts: Map<string, number>; total: number }>();
@@ -90,12 +90,12 @@ class Tally implements SelectedPods {
 
 interface Counter {
   readonly selection: PodSelection;
-  readonly tally: Tally;
+  readonly counts: NodePodCounts;
 }
 
 interface Group {
   readonly existing: ExistingTerm;
-  readonly tally: Tally;
+  readonly counts: NodePodCounts;
 }
 
 interface Placed {
@@ -144,18 +144,18 @@ export class IncrementalPodCounts implements PodCounts {
     if (known !== undefined) {
       this.#counters.delete(selection.key);
       this.#counters.set(selection.key, known);
-      return known.tally;
+      return known.counts;
     }
     return this.#count(selection);
   }
 
   *groups(): Iterable<TermGroup> {
-    for (const { existing, tally } of this.#groups.values()) {
+    for (const { existing, counts } of this.#groups.values()) {
       yield {
         kind: existing.kind,
         weight: existing.weight,
         term: existing.term,
-        inDomain: (value) => tally.inDomain(existing.term.topologyKey, value),
+        inDomain: (value) => counts.inDomain(existing.term.topologyKey, value),
       };
     }
   }
@@ -164,23 +164,23 @@ export class IncrementalPodCounts implements PodCounts {
     return this.#claims.get(claim) ?? 0;
   }
 
-  #count(selection: PodSelection): Tally {
-    const tally = new Tally(this.#nodes);
+  #count(selection: PodSelection): NodePodCounts {
+    const counts = new NodePodCounts(this.#nodes);
     const candidates =
       selection.anchors === undefined ? [this.#placed.values()] : this.#anchoredPods(selection.anchors);
     const seen = new Set<Placed>();
     for (const placed of candidates.flatMap((each) => [...each])) {
       if (seen.has(placed) || !selection.selects(placed.pod)) continue;
       seen.add(placed);
-      tally.change(placed.node, 1);
+      counts.change(placed.node, 1);
     }
-    const counter = { selection, tally };
+    const counter = { selection, counts };
     this.#counters.set(selection.key, counter);
     if (selection.anchors === undefined) this.#loose.add(counter);
     for (const anchor of selection.anchors ?? []) setOf(this.#anchored, anchor).add(counter);
     const [oldest] = this.#counters.values();
     if (this.#counters.size > MAX_SELECTIONS && oldest !== undefined) this.#drop(oldest);
-    return tally;
+    return counts;
   }
 
   #anchoredPods(anchors: readonly string[]): Iterable<Placed>[] {
@@ -194,15 +194,15 @@ export class IncrementalPodCounts implements PodCounts {
   }
 
   #change({ pod, node }: Placed, by: 1 | -1): void {
-    for (const counter of this.#countersOf(pod)) if (counter.selection.selects(pod)) counter.tally.change(node, by);
+    for (const counter of this.#countersOf(pod)) if (counter.selection.selects(pod)) counter.counts.change(node, by);
     for (const existing of pod.existingTerms) {
       let group = this.#groups.get(existing.key);
       if (group === undefined) {
-        group = { existing, tally: new Tally(this.#nodes) };
+        group = { existing, counts: new NodePodCounts(this.#nodes) };
         this.#groups.set(existing.key, group);
       }
-      group.tally.change(node, by);
-      if (group.tally.isEmpty) this.#groups.delete(existing.key);
+      group.counts.change(node, by);
+      if (group.counts.isEmpty) this.#groups.delete(existing.key);
     }
     for (const claim of pod.claims) bump(this.#claims, claim, by);
   }

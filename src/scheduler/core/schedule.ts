@@ -52,8 +52,8 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
   const rejections = new Map<string, Rejection>();
   const feasible: NodeInfo[] = [];
   const check = prepareFilters(profile.filters, pod, view);
-  const judge = (node: NodeInfo): boolean => {
-    const rejection = check(node) ?? checkBesideNominated(pod, node, cluster, view, profile);
+  const passes = (node: NodeInfo): boolean => {
+    const rejection = check(node) ?? checkWithNominated(pod, node, cluster, view, profile);
     if (rejection === undefined) feasible.push(node);
     else rejections.set(node.name, rejection);
     return rejection === undefined;
@@ -61,15 +61,15 @@ export function findNodes({ pod, cluster, view, profile }: ScheduleInput): Found
   // Preemption has made room on the nominated node. If the pod fits there, the node is selected without comparing
   // scores.
   const nominated = cluster.nominatedNode(pod.uid);
-  const promised = nominated === undefined ? undefined : cluster.node(nominated);
-  if (promised !== undefined && judge(promised)) return { feasible, rejections };
+  const nominatedNode = nominated === undefined ? undefined : cluster.node(nominated);
+  if (nominatedNode !== undefined && passes(nominatedNode)) return { feasible, rejections };
   const { nodes } = view;
   const enough = feasibleNodesToFind(nodes.length, profile.percentageOfNodesToScore);
   const begin = cluster.cursor;
   let visited = 0;
   for (; visited < nodes.length && feasible.length < enough; visited++) {
     const node = nodes[(begin + visited) % nodes.length];
-    if (node !== undefined && node !== promised) judge(node);
+    if (node !== undefined && node !== nominatedNode) passes(node);
   }
   cluster.moveCursor(visited);
   return { feasible, rejections };
@@ -117,7 +117,7 @@ export function unschedulable(
 }
 
 /** Checks a node. Resources of nominated pods that are equally or more important count as used. */
-function checkBesideNominated(
+function checkWithNominated(
   pod: PodInfo,
   node: NodeInfo,
   cluster: Cluster,

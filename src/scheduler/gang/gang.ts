@@ -58,8 +58,8 @@ export async function placeGroup(
   if (missing > 0) {
     // Members with a nomination come first, because evictions have already made room for them. Otherwise a new member
     // would cause further evictions.
-    const wasPromised = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
-    const candidates = refused.map(({ info }) => info).sort((a, b) => wasPromised(a) - wasPromised(b));
+    const withoutNomination = ({ uid }: PodInfo): number => (cluster.nominatedNode(uid) === undefined ? 1 : 0);
+    const candidates = refused.map(({ info }) => info).sort((a, b) => withoutNomination(a) - withoutNomination(b));
     const { preemptions, message } = preemptForGroup(state, candidates, missing, uids);
     for (const { info, node } of placed) binding.release(info, node);
     const why = message ?? refused[0]?.decision.message ?? 'members are gated';

@@ -34,7 +34,7 @@ let file: StoreFile | undefined;
 let incoming: StoreFile | undefined;
 let ballast: Ballast | undefined;
 let journal: JournalFile | undefined;
-let houseKeeping: NodeJS.Immediate | undefined;
+let housekeepingTimer: NodeJS.Immediate | undefined;
 /** Rows have been deleted since the last search for free pages. */
 let mayHaveFreePages = true;
 /** The journal may not have its full length yet. */
@@ -114,8 +114,8 @@ function absorbPart({ stretches, upTo }: JournalPart): Promise<{ readonly full: 
 }
 
 /** Housekeeping after commits, one step at a time: returns free pages and extends the journal. */
-function keepHouse(): void {
-  houseKeeping = undefined;
+function runHousekeeping(): void {
+  housekeepingTimer = undefined;
   if (file === undefined) return;
   try {
     if (mayHaveFreePages) mayHaveFreePages = file.space.vacuumStep(false);
@@ -128,7 +128,7 @@ function keepHouse(): void {
 }
 
 function scheduleHousekeeping(): void {
-  houseKeeping ??= setImmediate(keepHouse);
+  housekeepingTimer ??= setImmediate(runHousekeeping);
 }
 
 async function hash(revision: number): Promise<number> {
@@ -292,7 +292,7 @@ function opening(): Opening {
 
 /** Closes the files. `inOrder`: the database contains every record of the journal, so the journal is removed. */
 function close(inOrder: boolean): void {
-  if (houseKeeping !== undefined) clearImmediate(houseKeeping);
+  if (housekeepingTimer !== undefined) clearImmediate(housekeepingTimer);
   const closing = file;
   file = undefined;
   incoming?.close();

@@ -162,8 +162,8 @@ const answered = (results: ReadonlyArray<PromiseSettledResult<MemberTable>>): re
   results.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
 
 /** The member tables of reachable peers. */
-async function tablesOf(initial: InitialCluster, asking: PeerQueryDeps): Promise<readonly MemberTable[]> {
-  return answered(await queryMembers(initial, asking, FIRST_REQUEST_TIMEOUT_MS));
+async function tablesOf(initial: InitialCluster, deps: PeerQueryDeps): Promise<readonly MemberTable[]> {
+  return answered(await queryMembers(initial, deps, FIRST_REQUEST_TIMEOUT_MS));
 }
 
 function ownIn({ members }: MemberTable, { peerUrls }: PeerQueryDeps): Member | undefined {
@@ -181,11 +181,11 @@ function isForeign({ clusterId, token }: MemberTable, initial: InitialCluster): 
 }
 
 /** Entry of this member in the tables of reachable peers. Throws CodedError 'wiped'. */
-async function reportedMember(initial: InitialCluster, asking: PeerQueryDeps & Pick<BootstrapDeps, 'log'>) {
-  for (const table of await tablesOf(initial, asking)) {
+async function reportedMember(initial: InitialCluster, deps: PeerQueryDeps & Pick<BootstrapDeps, 'log'>) {
+  for (const table of await tablesOf(initial, deps)) {
     if (isForeign(table, initial)) {
       const { clusterId, token } = table;
-      asking.log.warn('another cluster with a different token listens at the addresses of initial-cluster', {
+      deps.log.warn('another cluster with a different token listens at the addresses of initial-cluster', {
         cluster: hex(clusterId),
         token,
         own: initial.token,
@@ -193,7 +193,7 @@ async function reportedMember(initial: InitialCluster, asking: PeerQueryDeps & P
       });
       continue;
     }
-    const own = ownIn(table, asking);
+    const own = ownIn(table, deps);
     if (own !== undefined && own.name !== '') throw wipedError(own.name);
     if (own !== undefined) return { table, own };
   }

@@ -70,7 +70,7 @@ export class Promoter {
       const { active, state, match } = progress.get(id) ?? { active: false, state: 'probe', match: 0 };
       if (name !== '' && active && state === 'replicate' && match >= lastIndex - MAX_LAG) ready.push(member);
       // A member that has started may be off for longer, like a voter.
-      else if (member.joining && name === '') await this.#removeSilent(member, active && match > 0);
+      else if (member.joining && name === '') await this.#removeUnresponsive(member, active && match > 0);
     }
     const replacements = ready.filter(({ replacement }) => replacement);
     for (const each of replacements) await this.#promote([each]);
@@ -106,10 +106,10 @@ export class Promoter {
     });
   }
 
-  async #removeSilent({ id, name, peerUrls }: Member, isHeard: boolean): Promise<void> {
+  async #removeUnresponsive({ id, name, peerUrls }: Member, isResponsive: boolean): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const seenMs = this.#seenMs.get(id);
-    if (seenMs === undefined || isHeard) this.#seenMs.set(id, nowMs);
+    if (seenMs === undefined || isResponsive) this.#seenMs.set(id, nowMs);
     else if (nowMs - seenMs >= SILENT_MS) {
       try {
         await this.#engine.changeConf({ steps: [{ op: 'remove', id }] });

@@ -53,11 +53,11 @@ export class Removal {
     this.#reported = true;
     const isNew = this.#engine.replica.raft.status().lastIndex <= 1;
     const founds = isNew && initialCluster !== undefined && !initialCluster.existing;
-    const asking = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
+    const query = { name, peerUrls, dial: peers?.dial, clock, stopped: this.#stopped };
     // The leader removed this member because it was silent while joining. This member has never voted, so it joins
     // again without data.
     const joins = initialCluster?.joins === true && this.#engine.cluster.get(this.#engine.replica.id)?.joining === true;
-    if (joins || (founds && (await wasReplaced(initialCluster, asking)))) onFatal(wipedError(name));
+    if (joins || (founds && (await wasReplaced(initialCluster, query)))) onFatal(wipedError(name));
     else if (!this.#stopped()) this.start();
   }
 

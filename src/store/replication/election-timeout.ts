@@ -58,7 +58,7 @@ export class ElectionTimeout {
     const before = this.#lastMessage;
     this.#lastMessage = { from, term, atMs: nowMs };
     // The term is unchanged, so the leader was alive during the whole pause.
-    if (before?.from === from && before.term === term && !this.#stoodStill(nowMs))
+    if (before?.from === from && before.term === term && !this.#wasStalled(nowMs))
       this.#silence.add(nowMs - before.atMs, nowMs);
   }
 
@@ -85,19 +85,19 @@ export class ElectionTimeout {
     const requested = this.#rounds.find((each) => each.round === round);
     if (requested === undefined || !requested.missing.delete(from)) return;
     requested.needed -= 1;
-    if (requested.needed === 0 && !this.#stoodStill(nowMs)) this.#roundTrip.add(nowMs - requested.atMs, nowMs);
+    if (requested.needed === 0 && !this.#wasStalled(nowMs)) this.#roundTrip.add(nowMs - requested.atMs, nowMs);
   }
 
   ticked(nowMs: number): void {
     // Rounds that were in flight during a pause of this member are not measured.
-    if (this.#stoodStill(nowMs)) {
+    if (this.#wasStalled(nowMs)) {
       this.#rounds = [];
       this.#lastMessage = undefined;
     }
     this.#tickedAtMs = nowMs;
   }
 
-  #stoodStill(nowMs: number): boolean {
+  #wasStalled(nowMs: number): boolean {
     return nowMs - (this.#tickedAtMs ?? nowMs) > STOOD_STILL_MS;
   }
 

@@ -28,7 +28,7 @@ import { Proposer } from './proposer.ts';
 import { Reads } from './reads.ts';
 import { leaderFailed, notLeader, tooMany } from './refusals.ts';
 import type { Replica } from './replica.ts';
-import type { ReplicatedMachine, Rider } from './replica-deps.ts';
+import type { ReplicatedMachine, WrittenState } from './replica-deps.ts';
 import type { StoreView } from './store-view.ts';
 import { AppliedWaiters, LeadershipWaiters, PermissionChanges } from './waiters.ts';
 
@@ -453,7 +453,7 @@ export class Engine implements ReplicatedMachine, StoreView {
     this.leadership.wake();
   }
 
-  rider(): Rider | undefined {
+  stateToWrite(): WrittenState | undefined {
     const { applied } = this.replica;
     const base = this.#compactor.nextBase(applied);
     const discards = this.#compactor.takeDiscards();
@@ -470,10 +470,10 @@ export class Engine implements ReplicatedMachine, StoreView {
     };
   }
 
-  riderWritten(rider: Rider): void {
-    if (rider.applied !== undefined) this.#applied.written(rider.applied);
-    if (rider.reserved !== undefined) this.#proposer.reserve(rider.reserved);
-    this.#compactor.written(rider);
+  stateWritten(state: WrittenState): void {
+    if (state.applied !== undefined) this.#applied.written(state.applied);
+    if (state.reserved !== undefined) this.#proposer.reserve(state.reserved);
+    this.#compactor.written(state);
   }
 
   diskFull(full: boolean): void {

@@ -13,7 +13,7 @@ export interface ReplicaTiming {
 }
 
 /** State of the machine that is persisted in the same write as raft's state. */
-export type Rider = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
+export type WrittenState = Pick<LogBatch, 'discards' | 'applied' | 'base' | 'reserved'>;
 
 /** State machine that the replica drives. All methods are called synchronously and in log order, and must not throw. */
 export interface ReplicatedMachine {
@@ -23,8 +23,8 @@ export interface ReplicatedMachine {
   apply(entries: readonly Entry[], conf: ConfState | undefined): void;
   leadershipChanged(leads: boolean, leader: NodeId | undefined, term: number): void;
   /** Returns the state that is persisted with the next write; undefined if there is none. Called for each write. */
-  rider(): Rider | undefined;
-  riderWritten(rider: Rider): void;
+  stateToWrite(): WrittenState | undefined;
+  stateWritten(state: WrittenState): void;
   diskFull(full: boolean): void;
   /**
    * Starts sending `to` a snapshot of at least `index`. Progress is reported with `snapshotProgress` and

@@ -40,7 +40,7 @@ export class Replica {
   #writing: Promise<void> | undefined;
   #writingSinceMs = 0;
   #leaderHeardMs = 0;
-  #riderWanted = false;
+  #isStateWriteDue = false;
   /** Commit index that is persisted with the next write of other state. */
   #lateHard: StoredHardState | undefined;
   #hardOnDisk: StoredHardState;
@@ -220,9 +220,9 @@ export class Replica {
     return this.#timing.electionTicks * this.#timing.tickMs;
   }
 
-  /** Requests a write for a rider even if raft has nothing to persist. */
+  /** Requests a write for the state of the machine even if raft has nothing to persist. */
   requestWrite(): void {
-    this.#riderWanted = true;
+    this.#isStateWriteDue = true;
     this.#write();
   }
 
@@ -420,8 +420,8 @@ export class Replica {
 
   #write(): void {
     if (this.#writing !== undefined || this.#stopped) return;
-    if (!this.#riderWanted && !this.#queue.some(needsDisk)) return;
-    this.#riderWanted = false;
+    if (!this.#isStateWriteDue && !this.#queue.some(needsDisk)) return;
+    this.#isStateWriteDue = false;
     this.#writingSinceMs = this.#deps.clock.monotonicMs();
     this.#writing = this.#writeQueue()
       .catch((error: unknown) => {
@@ -455,23 +455,23 @@ export class Replica {
       while (entries.length > 0 && (entries.at(-1) as StoredEntry).index >= first.index) entries.pop();
       for (const entry of ready.entries) entries.push(toStored(entry));
     }
-    const rider = this.#deps.machine.rider();
+    const state = this.#deps.machine.stateToWrite();
     // A commit index alone does not cause a write. It is persisted with the next write of other state.
     const decided = hardState !== undefined && !sameVote(hardState, this.#hardOnDisk);
-    const written = decided || rider?.applied !== undefined ? hardState : undefined;
+    const written = decided || state?.applied !== undefined ? hardState : undefined;
     if (written === undefined) this.#lateHard = hardState;
     await this.#commits.commit({
       entries,
-      discards: rider?.discards ?? [],
+      discards: state?.discards ?? [],
       ...(written === undefined ? {} : { hardState: written }),
-      ...(rider?.applied === undefined ? {} : { applied: rider.applied }),
-      ...(rider?.base === undefined ? {} : { base: rider.base }),
-      ...(rider?.reserved === undefined ? {} : { reserved: rider.reserved }),
+      ...(state?.applied === undefined ? {} : { applied: state.applied }),
+      ...(state?.base === undefined ? {} : { base: state.base }),
+      ...(state?.reserved === undefined ? {} : { reserved: state.reserved }),
     });
     if (this.#stopped) return;
     if (written !== undefined) this.#hardOnDisk = written;
     for (const ready of readys) this.#done(ready);
-    if (rider !== undefined) this.#deps.machine.riderWritten(rider);
+    if (state !== undefined) this.#deps.machine.stateWritten(state);
   }
 
   async #install(ready: Ready, snapshot: SnapshotMeta): Promise<void> {

@@ -85,11 +85,11 @@ export class LeaseQuorum {
   /** Response to the leader of this member's term. Undefined for other members. Throws WireError. */
   answer(message: Uint8Array): Uint8Array | undefined {
     const { engine, clock } = this.#deps;
-    const { term, updates, asks } = decode(message);
+    const { term, updates, needsRemaining } = decode(message);
     if (term !== engine.replica.term || engine.replica.leads) return undefined;
     const now = clock.monotonicMs();
     for (const { id, remainingMs } of updates) engine.machine.leases.setRemaining(id, remainingMs, now);
-    return encode(term, asks ? this.remaining() : [], false);
+    return encode(term, needsRemaining ? this.remaining() : [], false);
   }
 
   /** Adopts longer remaining times, because the longest remaining time is the most recent. */
@@ -125,21 +125,25 @@ export class LeaseQuorum {
   }
 }
 
-function encode(term: number, updates: LeaseUpdates, asks: boolean): Buffer {
+function encode(term: number, updates: LeaseUpdates, needsRemaining: boolean): Buffer {
   const out = new Writer(32 + updates.length * 16).int(1, term);
-  return writeLeaseUpdates(out, UPDATES, updates).bool(3, asks).finish();
+  return writeLeaseUpdates(out, UPDATES, updates).bool(3, needsRemaining).finish();
 }
 
-function decode(bytes: Uint8Array): { readonly term: number; readonly updates: LeaseUpdates; readonly asks: boolean } {
+function decode(bytes: Uint8Array): {
+  readonly term: number;
+  readonly updates: LeaseUpdates;
+  readonly needsRemaining: boolean;
+} {
   const reader = new Reader(bytes);
   const updates: Array<LeaseUpdates[number]> = [];
   let term = 0;
-  let asks = false;
+  let needsRemaining = false;
   for (let field = reader.field(); field !== 0; field = reader.field()) {
     if (field === 1) term = reader.int();
     else if (field === UPDATES) updates.push(decodeLeaseUpdate(reader.bytes()));
-    else if (field === 3) asks = reader.bool();
+    else if (field === 3) needsRemaining = reader.bool();
     else reader.skip();
   }
-  return { term, updates, asks };
+  return { term, updates, needsRemaining };
 }

@@ -67,7 +67,7 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
     read: (body: Reader, open: Connection) => T | Promise<T>,
   ): Promise<T> => {
     if (connection === undefined || connection.closed) connection = new Connection(path);
-    return connection.ask(target, member, signature, write, read);
+    return connection.call(target, member, signature, write, read);
   };
   return {
     call: (member, signature, write) => call(MANAGER, member, signature, write, () => undefined),
@@ -120,7 +120,7 @@ class Connection {
     this.socket.write(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`);
   }
 
-  ask<T>(
+  call<T>(
     target: string,
     member: string,
     signature: string,

@@ -280,7 +280,7 @@ export class Channel {
    * and a call lost with the connection before that would have an unknown outcome.
    */
   #connected(socket: Socket, endpoint: URL, giveUp: Timer): void {
-    const connection = this.#speak(socket, endpoint);
+    const connection = this.#startHttp2(socket, endpoint);
     this.#greeting = connection;
     connection.ready.then(
       () => {
@@ -301,7 +301,7 @@ export class Channel {
     );
   }
 
-  #speak(socket: Socket, endpoint: URL): Http2Connection {
+  #startHttp2(socket: Socket, endpoint: URL): Http2Connection {
     const openedMs = this.#options.clock.monotonicMs();
     const connection: Http2Connection = new Http2Connection(socket, {
       client: true,
@@ -369,7 +369,7 @@ export class Channel {
     socket.once('close', failed);
     socket.once(isSecure(first) ? 'secureConnect' : 'connect', () => {
       socket.off('close', failed);
-      const connection = this.#speak(socket, first);
+      const connection = this.#startHttp2(socket, first);
       // The time limit also applies to the server's SETTINGS.
       connection.ready.then(() => {
         giveUp.cancel();

@@ -16,7 +16,7 @@ describe('alert expressions', () => {
     ['a @ 5', /not supported/],
     ['a offset 5m', /not supported/],
     ['rate(a)', /must be a range/],
-    ['rate(a[5m:1m])', /no duration/],
+    ['rate(a[5m:1m])', /not a duration/],
     ['a[5m]', /needs a function/],
     ['deriv(a[5m])', /deriv is not supported/],
     ['a / on (x) group_left b', /group_left is not supported/],

@@ -80,7 +80,7 @@ describe('authentication flags', () => {
   it('rejects settings that would authenticate more clients than intended', async () => {
     const cases: [string[], RegExp][] = [
       [['--oidc-issuer-url=http://id.example.com', '--oidc-client-id=me'], /--oidc-issuer-url: .* is not an https/],
-      [['--oidc-issuer-url=https://id.example.com'], /--oidc-client-id: is missing/],
+      [['--oidc-issuer-url=https://id.example.com'], /--oidc-client-id: is required/],
       [
         ['--oidc-issuer-url=https://i', '--oidc-client-id=me', '--oidc-signing-algs=none'],
         /--oidc-signing-algs: "none"/,
@@ -157,7 +157,11 @@ describe('authentication flags', () => {
         '',
         /extra\[0\]\.key: "rig" is not a path below a domain/,
       ],
-      [`${ok}\n    extra: [{key: a.k8s.io/x, valueExpression: claims.rig}]`, '', /a domain that Kubernetes keeps/],
+      [
+        `${ok}\n    extra: [{key: a.k8s.io/x, valueExpression: claims.rig}]`,
+        '',
+        /a domain that is reserved for Kubernetes/,
+      ],
       [`${ok}\n    extra: [{key: a.b/X, valueExpression: claims.rig}]`, '', /not in lower case/],
       [ok, '  claimValidationRules: [{claim: a, expression: "true"}]\n', /claimValidationRules\[0\]: give either/],
       [ok, '  claimValidationRules: [{claim: a, message: b}]\n', /message: belongs to an expression/],

@@ -74,7 +74,7 @@ describe('AuthorizationConfiguration', () => {
       [FILE.replace('type: Node', 'type: RBAC'), /authorizers\[2\]\.type: RBAC is given twice/],
       [FILE.replace('type: Node', 'type: ABAC'), /must be one of Node, RBAC/],
       [FILE.replace('type: KubeConfigFile', 'type: InClusterConfig'), /not allowed for kube-apiserver/],
-      [FILE.replace(/ {4}matchConditionSubject.*\n/, ''), /matchConditionSubjectAccessReviewVersion: is missing/],
+      [FILE.replace(/ {4}matchConditionSubject.*\n/, ''), /matchConditionSubjectAccessReviewVersion: is required/],
       [
         FILE.replace('has(request.resourceAttributes)', 'request.nothing'),
         /authorizers\[0\]\.webhook\.matchConditions\[0\]\.expression: .*undefined field 'nothing'/,

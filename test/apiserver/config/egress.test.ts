@@ -60,7 +60,7 @@ it('rejects egress configurations that upstream rejects, and unsupported setting
     [[connect({ tcp: { url: 'https://a', tlsConfig: { clientKey: '/c' } } })], /Using TLS requires clientCert/],
     [
       [{ name: 'cluster', connection: { proxyProtocol: 'GRPC', transport: { uds: { udsName: 'x' } } } }],
-      /gRPC are not supported; have the proxy speak HTTPConnect/,
+      /gRPC proxies are not supported; use HTTPConnect/,
     ],
     [[connect({ uds: { udsName: 'x' } }, 'etcd')], /connections to the store cannot use a proxy; use Direct/],
   ];

@@ -21,7 +21,7 @@ describe('limits of requests', () => {
   it('rejects limits of concurrent requests that are negative or add up to zero', () => {
     const none = ['--max-requests-inflight=0', '--max-mutating-requests-inflight=0'];
     assert.throws(() => read(...none), ApiUsageProblem);
-    assert.throws(() => read(...none), /max-requests-inflight.*must add up to something positive/);
+    assert.throws(() => read(...none), /max-requests-inflight.*their sum must be positive/);
     assert.equal(read(...none, '--enable-priority-and-fairness=false').priorityAndFairness, false);
     assert.throws(
       () => read('--max-mutating-requests-inflight=-1'),

@@ -34,14 +34,14 @@ describe('--runtime-config', () => {
       ['apps', /"apps" is not accepted; give api\/all/],
       ['a/b/c/d=true', /"a\/b\/c\/d" is not accepted/],
       ['apps/v1/Deployments=true', /lower case and plural/],
-      ['apps/v9=true', /group version apps\/v9 that has not been registered; leave it out/],
-      ['apps/v1/pods=true', /apps\/v1\/pods is not there/],
+      ['apps/v9=true', /group version apps\/v9 that has not been registered; remove the entry/],
+      ['apps/v1/pods=true', /apps\/v1\/pods does not exist/],
       ['scheduling.k8s.io/v1alpha1=true', /scheduling.k8s.io\/v1alpha1 that has not been registered/],
       ['resource.k8s.io/v1alpha9=true', /resource.k8s.io\/v1alpha9 that has not been registered/],
       ['resource.k8s.io/v1alpha9=false', /group version resource\.k8s\.io\/v1alpha9 that has not been registered/],
       ['v2/pods=false', /unknown api groups v2/],
       ['no.such.group/v1=false', /unknown api groups no\.such\.group/],
-      ['api/all=false', /leaves nothing/],
+      ['api/all=false', /disables all APIs/],
     ];
     for (const [given, problem] of cases) {
       assert.throws(() => read(given), problem, given);

@@ -311,7 +311,7 @@ describe('custom resources with a conversion webhook', () => {
     await fails(
       'f4',
       (review) => ({ ...(correct(review) as object), response: { uid: 'x', result: { status: 'Success' } } }),
-      /its uid differs/,
+      /UID of the response differs/,
     );
     await fails(
       'f5',

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { parseEncryption } from '../../../src/apiserver/config/encryption.ts';
 import * as first from '../../../src/apiserver/encryption/first-configuration.ts';
 import * as rotation from '../../../src/apiserver/encryption/key-rotation.ts';
-import { surveyEncryption } from '../../../src/apiserver/index.ts';
+import { scanEncryption } from '../../../src/apiserver/index.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
 
@@ -55,24 +55,24 @@ test('rewrites each encrypted value once, and leaves unencrypted values unchange
     log: silentLog,
     nowMs: () => performance.now(),
   });
-  const before = await surveyEncryption(at(text), false);
+  const before = await scanEncryption(at(text), false);
   assert.deepEqual(before.forms, [
     { resource: 'widgets.example.com', form: '', current: false, objects: 1 },
     { resource: 'secrets', form: '', current: false, objects: 450 },
   ]);
-  const { rewritten } = await surveyEncryption(at(text), true);
+  const { rewritten } = await scanEncryption(at(text), true);
   assert.equal(rewritten, 451);
-  assert.equal((await surveyEncryption(at(text), true)).rewritten, 0);
+  assert.equal((await scanEncryption(at(text), true)).rewritten, 0);
   const { kv } = await store.get('/registry/events/default/e');
   assert.match(Buffer.from(kv?.value ?? []).toString(), /^\{"kind":"Event"/);
   const rotated = withNewKey(text, 'f.yaml', false, 1000).text;
-  const stale = await surveyEncryption(at(rotated), false);
+  const stale = await scanEncryption(at(rotated), false);
   assert.deepEqual(
     stale.forms.map(({ current }) => current),
     [false, false],
   );
-  assert.equal((await surveyEncryption(at(rotated), true)).rewritten, 451);
-  const strange = await surveyEncryption(at(firstEncryptionFile('aesgcm', 9)), false);
+  assert.equal((await scanEncryption(at(rotated), true)).rewritten, 451);
+  const strange = await scanEncryption(at(firstEncryptionFile('aesgcm', 9)), false);
   assert.equal(strange.unreadable.length, 451);
 });
 

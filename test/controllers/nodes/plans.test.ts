@@ -30,7 +30,7 @@ test('uses the monotonic clock to detect that lease or status of a node stopped 
   assert.equal(heartbeatOverdueInMs(health, times, 30_000), 40_001);
   const fresher = node('n', { ready: 'True' });
   for (const condition of fresher.status?.conditions ?? []) condition.lastHeartbeatTime = 'later';
-  assert.equal(observeHealth(health, fresher, lease('1970-01-01T00:00:10Z'), 69_000).heardAtMs, 69_000);
+  assert.equal(observeHealth(health, fresher, lease('1970-01-01T00:00:10Z'), 69_000).reportedAtMs, 69_000);
 });
 
 test('uses the longer grace period for a node that never reported', () => {
@@ -45,7 +45,7 @@ test('ignores conditions written by the controller itself', () => {
   const conditions = planUnknownConditions(subject, NOW);
   assert.ok(conditions?.every((condition) => condition.status === 'Unknown'));
   const marked = { ...subject, status: { ...subject.status, conditions: conditions ?? [] } };
-  assert.equal(observeHealth(health, marked, undefined, 41_000).heardAtMs, 0);
+  assert.equal(observeHealth(health, marked, undefined, 41_000).reportedAtMs, 0);
   assert.equal(planUnknownConditions(marked, NOW), undefined);
 });
 
@@ -70,20 +70,20 @@ test('derives taints from conditions and keeps taints of other components', () =
 });
 
 test('stops evictions if no node reports or most nodes of a zone fail, and evicts from a single failed zone', () => {
-  const verdict = (zone: string, isHealthy: boolean) => ({
+  const health = (zone: string, isHealthy: boolean) => ({
     node: node('n', { labels: { 'topology.kubernetes.io/zone': zone } }),
     isHealthy,
   });
-  const silent = zoneStates([verdict('a', false), verdict('b', false)]);
+  const silent = zoneStates([health('a', false), health('b', false)]);
   assert.equal(mayEvict('/a', silent), false);
-  const one = zoneStates([verdict('a', false), verdict('b', true)]);
+  const one = zoneStates([health('a', false), health('b', true)]);
   assert.equal(mayEvict('/a', one), true);
   const partial = zoneStates([
-    verdict('a', false),
-    verdict('a', false),
-    verdict('a', false),
-    verdict('a', true),
-    verdict('b', true),
+    health('a', false),
+    health('a', false),
+    health('a', false),
+    health('a', true),
+    health('b', true),
   ]);
   assert.equal(mayEvict('/a', partial), false);
   assert.equal(mayEvict('/b', partial), true);

@@ -96,7 +96,13 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /tcp port 8443 for the API server is in use by nginx \(pid 42\)/,
       /^kill 42 .*ports\.api/,
     ],
-    ['host-name', { host: { ...HEALTHY.host, nodeName: 'localhost' } }, 'warning', /every unnamed host/, /hostnamectl/],
+    [
+      'host-name',
+      { host: { ...HEALTHY.host, nodeName: 'localhost' } },
+      'warning',
+      /default of hosts without a name/,
+      /hostnamectl/,
+    ],
     [
       'duplicate-name',
       {

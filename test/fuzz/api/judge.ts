@@ -82,7 +82,7 @@ function messageOf(body: Buffer): Record<string, unknown> {
   try {
     return decodeProtobuf(body);
   } catch (error) {
-    const named = /^(\S+) (\w*(?:List|PartialObjectMetadata|Scale|Status)) is not known/.exec(
+    const named = /^(\S+) (\w*(?:List|PartialObjectMetadata|Scale|Status)) has no protobuf representation/.exec(
       error instanceof Error ? error.message : '',
     );
     if (named === null) throw error;

@@ -50,7 +50,7 @@ test('rejects an invalid or accessible keyring with the file and a fix', () =>
       [good, 0o644, /keyring\.json: private material that every user can read; run chmod 0600/],
       [good, 0o640, /its group can read; run chmod 0600/],
       ['nonsense', 0o600, /is not JSON; .*hyperedge gossip keygen/],
-      ['{"a":1}', 0o600, /not a list of texts/],
+      ['{"a":1}', 0o600, /not a list of strings/],
       ['["*"]', 0o600, /entry 1 is not base64/],
       ['["AAAA"]', 0o600, /16, 24 or 32 bytes, not 3/],
       ['[]', 0o600, /1 to 8 keys, not 0/],

@@ -123,8 +123,8 @@ test('keeps reporting the store as up when an exchange contains megabytes of eve
       isClosed = true;
     },
   });
-  await store.ask('subscribe');
-  await store.ask('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
+  await store.request('subscribe');
+  await store.request('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
   const events = Array.from({ length: 400 }, (_, i) => ({
     ltime: i + 1,
     name: `e${i}`,
@@ -156,8 +156,8 @@ test('serves its clients while another member fills the member table with invent
       isClosed = true;
     },
   });
-  await client.ask('subscribe');
-  await client.ask('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
+  await client.request('subscribe');
+  await client.request('publish', { memberId: '0123456789abcdef', appliedIndex: 1, fsyncMs: 1 });
   const versions = [1, 5, 2, 2, 5, 4] as const;
   const rows = Array.from({ length: 4095 }, (_, i) => ({
     name: `invented-${i}`,

@@ -254,7 +254,7 @@ describe('kube-apiserver by its own flags', () => {
       [['--secure-port=abc'], /--secure-port: "abc" is not a whole number/],
       [['--authorization-mode=ABAC'], /--authorization-mode: "ABAC" is not accepted/],
       [['--feature-gates=Whatever=true'], /--feature-gates: unrecognized feature gate: Whatever$/],
-      [['--etcd-prefix=/other'], /--etcd-prefix=\/other: objects are kept below \/registry/],
+      [['--etcd-prefix=/other'], /--etcd-prefix=\/other: objects are always stored below \/registry/],
       [['--enable-admission-plugins=ImagePolicyWebhook'], /"ImagePolicyWebhook" is not supported/],
       [['--enable-admission-plugins=Bogus'], /there is no admission plug-in "Bogus"/],
       [[], /--service-account-signing-key-file: is missing/],

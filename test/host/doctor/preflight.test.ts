@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS, diagnose, summarize } from '../../../src/doctor/core/index.ts';
-import { judge, preflight } from '../../../src/host/doctor/preflight.ts';
+import { preflight, requirePassed } from '../../../src/host/doctor/preflight.ts';
 import { gathered, HEALTHY } from '../../doctor/facts.ts';
 
 const report = (changed: Parameters<typeof gathered>[0]) =>
@@ -18,7 +18,7 @@ test('errors stop an installation with their fix, and warnings are printed', () 
   const notes: string[] = [];
   const faults = { ...noMemory, entropy: { available: 1, generator: undefined } };
   assert.throws(
-    () => judge(report(faults), [], (text) => notes.push(text)),
+    () => requirePassed(report(faults), [], (text) => notes.push(text)),
     /memory-cgroup: the memory controller is disabled; fix: .*cgroup_enable=memory/,
   );
   assert.equal(notes.filter((note) => note.startsWith('warning entropy: ')).length, 1);
@@ -26,7 +26,7 @@ test('errors stop an installation with their fix, and warnings are printed', () 
 
 test('an ignored check does not stop an installation', () => {
   const notes: string[] = [];
-  judge(report(noMemory), ['memory-cgroup', 'cgroup-layout'], (text) => notes.push(text));
+  requirePassed(report(noMemory), ['memory-cgroup', 'cgroup-layout'], (text) => notes.push(text));
   assert.ok(notes.some((note) => note.startsWith('error memory-cgroup: ')));
 });
 
@@ -36,7 +36,7 @@ test('a fact that cannot be gathered does not stop an installation', () => {
     CHECKS.filter((each) => each.preflight),
     facts,
   );
-  judge(summarize(checks, { host: 'pi-1', version: '1', time: 't' }), [], () => {});
+  requirePassed(summarize(checks, { host: 'pi-1', version: '1', time: 't' }), [], () => {});
 });
 
 test('rejects an unknown name of a check to ignore', async () => {

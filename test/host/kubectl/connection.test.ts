@@ -69,7 +69,7 @@ test('names the invalid field of a kubeconfig', async () => {
       user({ 'client-certificate': 'config' }),
       /users\[u\]\.client-key is missing: the client certificate and its key must be given together/,
     ],
-    [user({ token: 't', 'as-groups': ['g'] }), /users\[u\]\.as is missing beside as-groups/],
+    [user({ token: 't', 'as-groups': ['g'] }), /users\[u\]\.as is required with as-groups/],
     [user({ token: 't', as: 'x', 'as-groups': 'g' }), /users\[u\]\.as-groups must be a list of strings/],
   ];
   for (const [content, message] of cases) assert.match(await error(content), message, JSON.stringify(content));

@@ -125,7 +125,7 @@ function deadlineHost(host: Host, status: Pod['status'] = {}) {
     clock: host.clock,
     log: silentLog,
     view: { get: () => ({ sandboxes: [], containers: [] }) },
-    prober: { verdictsFor: () => new Map(), remove: () => {} },
+    prober: { resultsFor: () => new Map(), remove: () => {} },
     statuses: { set: (_: string, given: Pod['status']) => void reported.push(given) },
     settings: { nodeIps: [] },
     runtimeFacts: () => ({}),

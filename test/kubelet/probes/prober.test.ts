@@ -29,7 +29,7 @@ test('a probe with a redirect to another host succeeds without following the red
     },
     clock: realClock,
     random: { random: () => 0, uuid: () => 'u', bytes: (length) => new Uint8Array(length) },
-    onVerdict: () => {},
+    onResult: () => {},
     event: (_pod, container, reason, message) => events.push(`${container} ${reason}: ${message}`),
   });
   prober.sync(pod, [status], '192.0.2.9', new Set());
@@ -43,7 +43,7 @@ test('a probe with a redirect to another host succeeds without following the red
 });
 
 test('does not count a probe failure if this process was too late to read the response', async () => {
-  const verdicts: string[] = [];
+  const results: string[] = [];
   for (const lateMs of [100, 4_000]) {
     const httpGet = { path: '/livez', port: 80 };
     const pod: Pod = {
@@ -79,7 +79,7 @@ test('does not count a probe failure if this process was too late to read the re
         },
       },
       random: { random: () => 0, uuid: () => 'u', bytes: (length) => new Uint8Array(length) },
-      onVerdict: (uid) => verdicts.push(uid),
+      onResult: (uid) => results.push(uid),
       event: () => {},
     });
     prober.sync(pod, [status], '192.0.2.9', new Set());
@@ -89,5 +89,5 @@ test('does not count a probe failure if this process was too late to read the re
     }
     prober.stop();
   }
-  assert.deepEqual(verdicts, ['late by 100 ms']);
+  assert.deepEqual(results, ['late by 100 ms']);
 });

@@ -33,7 +33,7 @@ test("serves only routes that match the shard's selectors, and follows changed n
         stop: async () => {},
       }),
     },
-    judge: () => undefined,
+    verify: () => undefined,
     needPods: () => {},
     clock,
     random,
@@ -88,7 +88,7 @@ test('reloads the default certificate of the host, and keeps the former one if t
       if (found.certificate === '') throw new Error('no such file');
       return { ...found };
     },
-    judge: ({ certificate }) => (certificate === 'bad' ? 'private key does not match public key' : undefined),
+    verify: ({ certificate }) => (certificate === 'bad' ? 'private key does not match public key' : undefined),
     clock: {
       ...clock,
       setTimer: (_delayMs, callback) => {

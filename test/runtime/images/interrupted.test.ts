@@ -97,7 +97,7 @@ describe('interrupted image pulls', { skip: process.getuid?.() === 0 ? false : '
 
   it('rejects an image layer that declares a size of 100 GB before requesting it', async () => {
     claims = 100 * 1024 ** 3;
-    const message = /layer sha256:[0-9a-f]{64} claims 107374182400 bytes, more than the limit of 64\.0 GiB$/;
+    const message = /layer sha256:[0-9a-f]{64} has 107374182400 bytes, more than the limit of 64\.0 GiB$/;
     await assert.rejects(openStore().pull(`${host}/a:1`, undefined), { code: 'image-pull', message });
     assert.deepEqual(ranges, []);
   });

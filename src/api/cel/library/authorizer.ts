@@ -39,8 +39,8 @@ export interface AccessAnswer {
  */
 export type AccessChecker = (question: AccessRequest) => AccessAnswer;
 
-interface Asking {
-  readonly ask: AccessChecker;
+interface AuthorizerState {
+  readonly checkAccess: AccessChecker;
   readonly question: Omit<AccessRequest, 'verb'>;
 }
 
@@ -50,16 +50,17 @@ export const RESOURCE_CHECK_TYPE = parseType(RESOURCE);
 let serial = 0;
 /** Creates an opaque value with a unique key, so that two values are never equal. */
 const opaque = (type: string, value: unknown): Opaque => new Opaque(type, value, String(++serial));
-const of = (value: Opaque): Asking => value.value as Asking;
+const of = (value: Opaque): AuthorizerState => value.value as AuthorizerState;
 
-export const authorizerValue = (ask: AccessChecker): Opaque => opaque(AUTHORIZER, { ask, question: {} });
+export const authorizerValue = (checkAccess: AccessChecker): Opaque =>
+  opaque(AUTHORIZER, { checkAccess, question: {} });
 
-export const resourceCheckValue = (ask: AccessChecker, question: Omit<AccessRequest, 'verb'>): Opaque =>
-  opaque(RESOURCE, { ask, question });
+export const resourceCheckValue = (checkAccess: AccessChecker, question: Omit<AccessRequest, 'verb'>): Opaque =>
+  opaque(RESOURCE, { checkAccess, question });
 
 const adding = (type: string, value: Opaque, more: Omit<AccessRequest, 'verb'>): Opaque => {
-  const { ask, question } = of(value);
-  return opaque(type, { ask, question: { ...question, ...more } });
+  const { checkAccess, question } = of(value);
+  return opaque(type, { checkAccess, question: { ...question, ...more } });
 };
 
 function accountOf(authorizer: Opaque, namespace: string, name: string): Opaque {
@@ -81,8 +82,8 @@ const CHECK_COST = 350_000;
 const checks = { cost: (): number => CHECK_COST - 1, size: (): number => 1 };
 
 function decide(value: Opaque, verb: string): Opaque {
-  const { ask, question } = of(value);
-  return opaque(DECISION, ask({ ...question, verb }));
+  const { checkAccess, question } = of(value);
+  return opaque(DECISION, checkAccess({ ...question, verb }));
 }
 
 const answerOf = (value: Opaque): AccessAnswer => value.value as AccessAnswer;

@@ -134,18 +134,18 @@ const quantities: readonly Overload[] = [
   ),
 ];
 
-type Judge = (text: string) => readonly string[];
+type Validator = (text: string) => readonly string[];
 const matching =
-  (name: string, message: string): Judge =>
+  (name: string, message: string): Validator =>
   (text) =>
     isFormat(name, text) ? [] : [message];
 /** Validates prefixes of generated names. Unlike a whole name, a prefix may end with a hyphen. */
 const prefix =
-  (judge: Judge): Judge =>
+  (validate: Validator): Validator =>
   (text) =>
-    judge(text.endsWith('-') && text.length > 1 ? `${text.slice(0, -1)}a` : text);
+    validate(text.endsWith('-') && text.length > 1 ? `${text.slice(0, -1)}a` : text);
 
-const FORMATS: Readonly<Record<string, Judge>> = {
+const FORMATS: Readonly<Record<string, Validator>> = {
   dns1123Label: dns1123LabelErrors,
   dns1123Subdomain: dns1123SubdomainErrors,
   dns1035Label: dns1035LabelErrors,
@@ -171,7 +171,7 @@ const formats: readonly Overload[] = [
   declare(
     `${FORMAT}.validate(string): opt<list<string>>`,
     (value: Opaque, text: string) => {
-      const errors = of<Judge>(value)(text);
+      const errors = of<Validator>(value)(text);
       return errors.length === 0 ? Optional.NONE : new Optional([...errors]);
     },
     // Cost of matching a regular expression of 128 characters.

@@ -15,10 +15,11 @@ const LABEL = 'resource.kubernetes.io/admin-access';
 
 /** Field paths of the requests for administrative access in a claim specification. */
 function* requestsAt({ devices }: ClaimSpec, path: string): Generator<string> {
-  const asks = (request: Pick<NonNullable<DeviceRequest['exactly']>, 'adminAccess'> | undefined): boolean =>
-    request?.adminAccess === true;
+  const requestsAdminAccess = (
+    request: Pick<NonNullable<DeviceRequest['exactly']>, 'adminAccess'> | undefined,
+  ): boolean => request?.adminAccess === true;
   for (const [index, { exactly }] of (devices?.requests ?? []).entries())
-    if (asks(exactly)) yield `${path}.devices.requests[${index}].exactly.adminAccess`;
+    if (requestsAdminAccess(exactly)) yield `${path}.devices.requests[${index}].exactly.adminAccess`;
 }
 
 /** Field paths at which an object requests administrative access or has been granted it. */

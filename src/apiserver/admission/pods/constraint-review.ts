@@ -6,7 +6,11 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import type { Clock } from '../../../base/clock.ts';
-import { admitPod, type Scope, type Verdict } from '../../../openshift/security-context-constraints/core/admit.ts';
+import {
+  type AdmissionDecision,
+  admitPod,
+  type Scope,
+} from '../../../openshift/security-context-constraints/core/admit.ts';
 import {
   type NamespaceValues,
   needsNamespace,
@@ -42,7 +46,7 @@ export interface PodReview {
 }
 
 /** Evaluates the pod. Undefined if the cluster has no constraints. */
-export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<Verdict | undefined> {
+export async function reviewPod(sources: ConstraintSources, review: PodReview): Promise<AdmissionDecision | undefined> {
   const all = inOrder(sources.constraints().map((each) => each.shared<SecurityContextConstraints>()));
   if (all.length === 0) return undefined;
   const trial = admitPod(review.pod, all, review.scope, review.hint);

@@ -85,10 +85,10 @@ class PodSecurity {
   /** Checks the pod of a request. Usually synchronous, because the namespace is in the watch cache. */
   validatePod(request: AdmissionRequest): void | Promise<void> {
     if (HARMLESS.has(request.subresource) || this.#isExempt(request)) return;
-    return this.#withPolicy(request, (read) => this.#judgePod(request, read));
+    return this.#withPolicy(request, (read) => this.#evaluatePod(request, read));
   }
 
-  #judgePod(request: AdmissionRequest, read: ReadPolicy): void {
+  #evaluatePod(request: AdmissionRequest, read: ReadPolicy): void {
     if (read.problems.length === 0 && isFullyPrivileged(read.policy)) {
       annotate(request, 'enforce-policy', levelVersionText(read.policy.enforce));
       return;
@@ -100,10 +100,10 @@ class PodSecurity {
 
   validateWorkload(request: AdmissionRequest): void | Promise<void> {
     if (this.#isExempt(request)) return;
-    return this.#withPolicy(request, (read) => this.#judgeWorkload(request, read));
+    return this.#withPolicy(request, (read) => this.#evaluateWorkload(request, read));
   }
 
-  #judgeWorkload(request: AdmissionRequest, read: ReadPolicy): void {
+  #evaluateWorkload(request: AdmissionRequest, read: ReadPolicy): void {
     const { audit, warn } = read.policy;
     if (read.problems.length === 0 && warn.level === 'privileged' && audit.level === 'privileged') return;
     const template = templateOf(request.object as KubeObject);
@@ -142,12 +142,12 @@ class PodSecurity {
     return why !== undefined;
   }
 
-  #withPolicy(request: AdmissionRequest, judge: (read: ReadPolicy) => void): void | Promise<void> {
+  #withPolicy(request: AdmissionRequest, evaluate: (read: ReadPolicy) => void): void | Promise<void> {
     const { namespaces, settings } = this.#deps;
     const cached = namespaces.cached(request.namespace);
-    if (cached !== undefined) return judge(policyOf(cached.labels(), settings.defaults));
+    if (cached !== undefined) return evaluate(policyOf(cached.labels(), settings.defaults));
     return namespaceOf(request, namespaces).then((namespace) =>
-      judge(policyOf(namespace?.metadata?.labels, settings.defaults)),
+      evaluate(policyOf(namespace?.metadata?.labels, settings.defaults)),
     );
   }
 

@@ -117,7 +117,7 @@ async function admit(
   hint: string,
 ): Promise<{ readonly name: string; readonly pod: Pod }> {
   const account = request.operation === 'CONNECT' ? '' : (pod.spec?.serviceAccountName ?? '');
-  const verdict = await reviewPod(sources, {
+  const decision = await reviewPod(sources, {
     pod,
     namespace: request.namespace,
     subjects: [request.user, ...(account === '' ? [] : [serviceAccountUser(request.namespace, account)])],
@@ -125,10 +125,10 @@ async function admit(
     hint,
     deadlineMs: request.deadlineMs,
   });
-  if (verdict === undefined)
+  if (decision === undefined)
     throw forbid(request, 'no SecurityContextConstraints found in cluster; they are created at the next start');
-  if ('name' in verdict) return verdict;
-  const why = errorsText(verdict.errors);
+  if ('name' in decision) return decision;
+  const why = errorsText(decision.errors);
   throw forbid(request, `unable to validate against any security context constraint: ${why}`);
 }
 

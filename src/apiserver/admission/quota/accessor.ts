@@ -228,13 +228,13 @@ function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   for (const item of items) if (!('request' in item)) subtractCharges(running, item.charges);
   for (const [index, item] of items.entries()) {
     if (!('request' in item)) continue;
-    const verdict = checkRequest(running, item.request);
-    if (verdict.kind === 'refused') {
-      answers[index] = { refusal: { message: verdict.message, plain: verdict.plain === true } };
+    const decision = checkRequest(running, item.request);
+    if (decision.kind === 'refused') {
+      answers[index] = { refusal: { message: decision.message, plain: decision.plain === true } };
       continue;
     }
     const charges: Charge[] = [];
-    for (const [at, amounts] of item.dryRun ? [] : verdict.charges) {
+    for (const [at, amounts] of item.dryRun ? [] : decision.charges) {
       const state = running[at];
       if (state === undefined) continue;
       const used = new Map(state.used);

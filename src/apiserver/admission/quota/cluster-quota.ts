@@ -91,10 +91,12 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
       await cache.freshen();
       const states = clusterQuotasOf(cache, request.namespace).map((each) => stateOf(each, kind));
       const question = { evaluator, object, old: request.old, limited: [], nowMs: clock.nowMs() };
-      const verdict = checkRequest(states, question);
-      if (verdict.kind === 'refused')
-        throw verdict.plain === true ? forbidWithoutName(request, verdict.message) : forbid(request, verdict.message);
-      const mustHold = verdict.charges.size > 0 && !request.dryRun && request.reservations !== undefined;
+      const decision = checkRequest(states, question);
+      if (decision.kind === 'refused')
+        throw decision.plain === true
+          ? forbidWithoutName(request, decision.message)
+          : forbid(request, decision.message);
+      const mustHold = decision.charges.size > 0 && !request.dryRun && request.reservations !== undefined;
       if (!mustHold) return release();
       request.reservations?.push({
         used: () => release(),

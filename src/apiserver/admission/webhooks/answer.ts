@@ -16,7 +16,7 @@ const MAX_MESSAGE = 32 * 1024;
 const MAX_NAME = 256;
 const MAX_WARNING = 4096;
 
-export interface Verdict {
+export interface WebhookDecision {
   readonly allowed: boolean;
   readonly patch: JsonValue | undefined;
   readonly result: JsonObject | undefined;
@@ -25,7 +25,7 @@ export interface Verdict {
 }
 
 /** Parses a webhook response. Throws an Error with the problem of an invalid response. */
-export function readAnswer(answer: JsonValue, uid: string, version: string, mutating: boolean): Verdict {
+export function readAnswer(answer: JsonValue, uid: string, version: string, mutating: boolean): WebhookDecision {
   const review = isObject(answer) ? answer : {};
   const text = (object: JsonObject, name: string): string => {
     const value = fieldOf(object, name);

@@ -16,7 +16,7 @@ import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
 import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
-import { readAnswer, refusalOf, type Verdict } from './answer.ts';
+import { readAnswer, refusalOf, type WebhookDecision } from './answer.ts';
 import type { Hook, MatchingWebhook } from './configurations.ts';
 import { HookMetrics, type HookType } from './metrics.ts';
 
@@ -58,7 +58,7 @@ export class HookCaller {
   }
 
   /**
-   * Calls a webhook and returns its verdict if it allows the request. Undefined: the webhook was not called, or it
+   * Calls a webhook and returns its decision if it allows the request. Undefined: the webhook was not called, or it
    * failed and its failure is ignored. Throws an ApiError when the request is rejected.
    */
   async call(
@@ -66,7 +66,7 @@ export class HookCaller {
     request: AdmissionRequest,
     type: HookType,
     events: CallEvents,
-  ): Promise<Verdict | undefined> {
+  ): Promise<WebhookDecision | undefined> {
     if (!(await selects(hook.match, request, this.#deps.namespaces))) return undefined;
     const described = await describeRequest(request, as, this.#deps.newUid());
     if (!(await this.#conditionsHold(hook, request, described))) return undefined;
@@ -81,9 +81,9 @@ export class HookCaller {
     };
     const leftMs = this.#left(request);
     const timeoutMs = Math.min(hook.timeoutMs, leftMs);
-    let verdict: Verdict;
+    let decision: WebhookDecision;
     try {
-      verdict = await this.#call(hook, described, type, timeoutMs);
+      decision = await this.#call(hook, described, type, timeoutMs);
     } catch (error) {
       // A request that has reached its deadline fails even if failures of the webhook are ignored.
       if (error instanceof CallError && error.isLate && leftMs <= hook.timeoutMs) throw timeoutError();
@@ -95,15 +95,15 @@ export class HookCaller {
       this.#deps.log.warn('webhook failed open: failurePolicy Ignore', { webhook: hook.name, error: failure });
       return undefined;
     }
-    for (const warning of verdict.warnings) request.warnings.push(warning);
-    for (const [key, value] of verdict.annotations) request.annotate?.(`${hook.name}/${key}`, value);
-    if (!verdict.allowed) {
-      const refusal = refusalOf(hook.name, verdict.result);
+    for (const warning of decision.warnings) request.warnings.push(warning);
+    for (const [key, value] of decision.annotations) request.annotate?.(`${hook.name}/${key}`, value);
+    if (!decision.allowed) {
+      const refusal = refusalOf(hook.name, decision.result);
       done(refusal.httpCode, 'no_error');
       throw refusal;
     }
     done(200, undefined);
-    return verdict;
+    return decision;
   }
 
   /** Time until the request's deadline, in milliseconds. Throws 'Timeout' after the deadline. */
@@ -125,7 +125,7 @@ export class HookCaller {
     }
   }
 
-  async #call(hook: Hook, described: JsonObject, type: HookType, timeoutMs: number): Promise<Verdict> {
+  async #call(hook: Hook, described: JsonObject, type: HookType, timeoutMs: number): Promise<WebhookDecision> {
     const uid = String(described['uid']);
     const apiVersion = `admission.k8s.io/${hook.reviewVersion}`;
     const query = `timeout=${Math.ceil(timeoutMs / 1000)}s`;

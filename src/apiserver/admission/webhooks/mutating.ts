@@ -70,9 +70,9 @@ async function call(
     isCalled = true;
   };
   try {
-    const verdict = await caller.call(each, request, 'admit', { called, failedOpen: notes.failedOpen });
-    if (verdict === undefined) return undefined;
-    changed = verdict.patch !== undefined && (await applyPatch(each, request, verdict.patch, notes));
+    const decision = await caller.call(each, request, 'admit', { called, failedOpen: notes.failedOpen });
+    if (decision === undefined) return undefined;
+    changed = decision.patch !== undefined && (await applyPatch(each, request, decision.patch, notes));
     return { changed };
   } finally {
     if (isCalled) notes.mutated(changed);

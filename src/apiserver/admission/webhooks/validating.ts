@@ -15,9 +15,9 @@ export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, k
     validate(request) {
       const concerned = configurations.matching(request);
       if (concerned.length === 0 || isExempt(request)) return;
-      const ask = (each: MatchingWebhook) =>
+      const callWebhook = (each: MatchingWebhook) =>
         caller.call(each, request, 'validating', annotations('validating', each, request));
-      return Promise.allSettled(concerned.map(ask)).then((outcomes) => {
+      return Promise.allSettled(concerned.map(callWebhook)).then((outcomes) => {
         // The first rejection in configuration order is returned.
         const refused = outcomes.find((each) => each.status === 'rejected');
         if (refused !== undefined) throw refused.reason;

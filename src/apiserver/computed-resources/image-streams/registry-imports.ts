@@ -18,7 +18,7 @@ import { isFound, type Resolution, resolveName } from './resolve.ts';
 type RegistryImportsContext = WriteContext & Pick<ServerContext, 'imageRegistries'>;
 
 const MAX_PARALLEL = 8;
-let asking = 0;
+let active = 0;
 
 /** Resolves `name` and stores the metadata from the registry as an Image. */
 export async function importSource(
@@ -29,8 +29,8 @@ export async function importSource(
   const local = resolveName(context.cache, name);
   const wanted = parsePullSpec(name);
   if (isFound(local) || context.imageRegistries === undefined || wanted === undefined) return local;
-  if (asking >= MAX_PARALLEL) return { reason: 'TooManyRequests', message: 'other imports are in progress; try again' };
-  asking += 1;
+  if (active >= MAX_PARALLEL) return { reason: 'TooManyRequests', message: 'other imports are in progress; try again' };
+  active += 1;
   try {
     const credentials = pullCredentials(pullSecretsOf(context.cache, request.namespace), wanted.repository);
     const found = await context.imageRegistries.inspect(name.replace(/^docker:\/\//, ''), credentials);
@@ -45,7 +45,7 @@ export async function importSource(
       message: `dockerimage.image.openshift.io ${JSON.stringify(name)}: ${messageOf(error)}`,
     };
   } finally {
-    asking -= 1;
+    active -= 1;
   }
 }
 

@@ -19,7 +19,7 @@ const NONE: Passed = () => false;
 
 /** Fields that the creator of the object owns: all fields except those in `skeleton` and those that the server sets. */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
-  return besides(object, schema, skeleton, isUnowned, true);
+  return newFields(object, schema, skeleton, isUnowned, true);
 }
 
 /** Like `createdFields`, but yields between parts of a large object. */
@@ -28,7 +28,7 @@ export function* createdFieldsSteps(
   schema: SchemaNode | undefined,
   skeleton: JsonObject,
 ): Steps<FieldSet> {
-  return yield* new LargeWalk().besides(object, schema, skeleton, isUnowned, true);
+  return yield* new LargeWalk().newFields(object, schema, skeleton, isUnowned, true);
 }
 
 /** Same algorithm for a large object: large parts are processed in steps, small parts at once. */
@@ -37,7 +37,7 @@ class LargeWalk {
   readonly #pieces = new Pieces();
 
   /** Variant of the function `besides` that walks large new parts in separate steps. */
-  *besides(
+  *newFields(
     object: JsonObject,
     schema: SchemaNode | undefined,
     before: JsonObject,
@@ -57,18 +57,18 @@ class LargeWalk {
       else if (known === undefined)
         apart[elementIn(structure, name)] = yield* this.#node(value, own, selfIn(structure, value));
       else if (root && name === 'metadata' && isObject(value) && isObject(known)) {
-        const found = yield* this.besides(value, own, known, isUnownedMetadata, false);
+        const found = yield* this.newFields(value, own, known, isUnownedMetadata, false);
         if (found !== NOTHING) apart[elementIn(structure, name)] = found;
       } else if (known === null && hasParts(value, own)) {
         const parts = yield* this.#node(value, own, false);
         if (!isEmpty(parts)) apart[elementIn(structure, name)] = parts;
       } else if (isObject(value) && isObject(known) && descends(known, value, own)) {
-        const found = yield* this.besides(value, own, known, NONE, false);
+        const found = yield* this.newFields(value, own, known, NONE, false);
         if (found !== NOTHING) apart[elementIn(structure, name)] = found;
       } else setField(rest, name, value);
     }
     yield;
-    const set = besides(rest, schema, before, passed, root);
+    const set = newFields(rest, schema, before, passed, root);
     const elements = Object.keys(apart);
     if (elements.length === 0) return set;
     const all: Node = {};
@@ -123,7 +123,7 @@ class LargeWalk {
 }
 
 /** Fields of an object that are not in `before`. */
-function besides(
+function newFields(
   object: JsonObject,
   schema: SchemaNode | undefined,
   before: JsonObject,
@@ -140,7 +140,7 @@ function besides(
     const known = field(before, name);
     const found =
       root && name === 'metadata' && isObject(value) && isObject(known)
-        ? besides(value, own, known, isUnownedMetadata, false)
+        ? newFields(value, own, known, isUnownedMetadata, false)
         : known === undefined
           ? node(value, own, selfIn(structure, value))
           : changed(value, own, known);
@@ -162,7 +162,7 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
     return isEmpty(parts) ? undefined : parts;
   }
   if (!descends(known, value, schema)) return equal(known, value) ? undefined : EMPTY_SET;
-  if (isObject(value) && isObject(known)) return besides(value, schema, known, NONE, false);
+  if (isObject(value) && isObject(known)) return newFields(value, schema, known, NONE, false);
   const { added, modified } = compare(known, value, schema);
   const both = sorted(union(added, modified));
   return isEmpty(both) ? undefined : both;

@@ -70,7 +70,7 @@ function through(proxy: EgressProxy, target: BackendRequest, host: string): Conn
 }
 
 /** Connects to `target`. This function verifies the certificate instead of OpenSSL, before any data is sent. */
-function judged(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
+function checkedConnection(proxy: EgressProxy | undefined, target: BackendRequest, host: string): Connection {
   return (_, done) => {
     const { authority = '', certificate, key, serverName = host } = target.tls ?? {};
     const opened = (error: Error | null, socket?: Duplex): void => done?.(error, socket as Duplex);
@@ -127,7 +127,7 @@ function open(target: BackendRequest, { pooled, proxy, judging }: Route): Client
   if (target.scheme === 'http') return httpRequest(options);
   if (judging) {
     const { agent: _, lookup: __, ...plain } = options;
-    return httpsRequest({ ...plain, createConnection: judged(proxy, target, host) });
+    return httpsRequest({ ...plain, createConnection: checkedConnection(proxy, target, host) });
   }
   const tls = target.tls ?? {};
   return httpsRequest({

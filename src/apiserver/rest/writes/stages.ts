@@ -98,8 +98,8 @@ function validate(write: ValidatedWrite): void | Promise<void> {
       definition.custom !== undefined,
     ),
   );
-  if (strategy.judge === undefined) return refuseInvalid(write);
-  return judge(write);
+  if (strategy.validateExpensive === undefined) return refuseInvalid(write);
+  return runExpensiveValidation(write);
 }
 
 function refuseInvalid({ failures, next, old, request }: ValidatedWrite): void {
@@ -109,9 +109,9 @@ function refuseInvalid({ failures, next, old, request }: ValidatedWrite): void {
 }
 
 /** Evaluates CEL expressions, which may take long. They are skipped after failures of a type in BLOCKING. */
-async function judge(write: ValidatedWrite): Promise<void> {
+async function runExpensiveValidation(write: ValidatedWrite): Promise<void> {
   const { strategy, next, old, failures } = write;
-  const steps = strategy.judge?.(next, old);
+  const steps = strategy.validateExpensive?.(next, old);
   if (steps !== undefined) {
     if (failures.some((each) => BLOCKING.has(each.type))) failures.push(NOT_JUDGED);
     else failures.push(...(await runSteps(steps)));

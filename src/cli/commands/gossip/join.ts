@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG } from '../../command.ts';
-import { ask } from './agent.ts';
+import { requestAgent } from './agent.ts';
 
 export const gossipJoinCommand: Command = {
   name: 'gossip join',
@@ -10,7 +10,7 @@ export const gossipJoinCommand: Command = {
   arguments: [1, 64],
   examples: [['Join the ring of another host', 'gossip join 10.0.0.2:7946']],
   run: async ({ flags, positionals, out }) => {
-    const { joined } = await ask<{ joined: number }>(flags, 'join', { peers: positionals });
+    const { joined } = await requestAgent<{ joined: number }>(flags, 'join', { peers: positionals });
     out.stdout(`joined ${joined} of ${positionals.length}\n`);
     return joined === positionals.length ? 0 : 1;
   },

@@ -1,7 +1,7 @@
 import type { KeyReport } from '../../../host/network/ring.ts';
 import { type Command, ROOT_FLAG, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
-import { ask } from './agent.ts';
+import { requestAgent } from './agent.ts';
 
 export const gossipKeysCommand: Command = {
   name: 'gossip keys',
@@ -21,7 +21,7 @@ export const gossipKeysCommand: Command = {
       throw new UsageError(`gossip keys ${action}: give list, install, use or remove`);
     if ((action === 'list') !== (key === undefined))
       throw new UsageError(`gossip keys ${action}: ${key === undefined ? 'give the key, in base64' : 'takes no key'}`);
-    const report = await ask<KeyReport>(flags, 'keys', { action, ...(key === undefined ? {} : { key }) });
+    const report = await requestAgent<KeyReport>(flags, 'keys', { action, ...(key === undefined ? {} : { key }) });
     const document = await printDocument(flags, report);
     if (document !== undefined) out.stdout(document);
     else if (action === 'list')

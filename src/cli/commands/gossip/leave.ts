@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG } from '../../command.ts';
-import { ask } from './agent.ts';
+import { requestAgent } from './agent.ts';
 
 export const gossipLeaveCommand: Command = {
   name: 'gossip leave',
@@ -10,7 +10,7 @@ export const gossipLeaveCommand: Command = {
   arguments: [0, 0],
   examples: [['Leave the ring', 'gossip leave']],
   run: async ({ flags, out }) => {
-    await ask(flags, 'leave', {});
+    await requestAgent(flags, 'leave', {});
     out.stdout('this host has left the ring\n');
     return 0;
   },

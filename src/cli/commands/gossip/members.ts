@@ -1,7 +1,7 @@
 import type { AgentMember } from '../../../host/network/ring.ts';
 import { type Command, ROOT_FLAG } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
-import { ask } from './agent.ts';
+import { requestAgent } from './agent.ts';
 
 export const gossipMembersCommand: Command = {
   name: 'gossip members',
@@ -11,7 +11,7 @@ export const gossipMembersCommand: Command = {
   arguments: [0, 0],
   examples: [['Members with their store and clock', 'gossip members -o wide']],
   run: async ({ flags, out }) => {
-    const members = await ask<AgentMember[]>(flags, 'members', {});
+    const members = await requestAgent<AgentMember[]>(flags, 'members', {});
     members.sort((left, right) => left.name.localeCompare(right.name));
     const document = await printDocument(flags, members);
     out.stdout(document ?? tableOf(members, flags['output'] === 'wide'));

@@ -16,15 +16,15 @@ export const secretsEncryptReencryptCommand: Command = {
   arguments: [0, 0],
   examples: [['Rewrite, then remove the former keys', 'secrets-encrypt reencrypt --drop-old-keys']],
   run: async ({ flags, out }) => {
-    const { dropOldKeys, surveyStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
+    const { dropOldKeys, scanStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
-    const report = await surveyStore(root, true);
+    const report = await scanStore(root, true);
     const { rewritten, unreadable, file } = report;
     out.stdout((await printDocument(flags, { file, rewritten, unreadable })) ?? `${rewritten} objects rewritten\n`);
     for (const key of report.unreadable) out.stderr(`no key for ${key}: not rewritten\n`);
     if (report.unreadable.length > 0) return 1;
     if (flags['drop-old-keys'] === true) {
-      const after = await surveyStore(root, false);
+      const after = await scanStore(root, false);
       if (after.forms.some(({ current }) => !current)) {
         out.stderr(
           'an API server still writes with a former key; the keys are kept. Copy the file to every API server and run this again\n',

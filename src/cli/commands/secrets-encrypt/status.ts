@@ -9,8 +9,8 @@ export const secretsEncryptStatusCommand: Command = {
   arguments: [0, 0],
   examples: [['Encryption of stored objects', 'secrets-encrypt status']],
   run: async ({ flags, out }) => {
-    const { surveyStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
-    const report = await surveyStore(stringFlag(flags, 'root'), false);
+    const { scanStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
+    const report = await scanStore(stringFlag(flags, 'root'), false);
     const document = await printDocument(flags, report);
     out.stdout(
       document ??

@@ -18,7 +18,7 @@ export interface AccessRequest {
   readonly name?: string | undefined;
 }
 
-export interface Verdict {
+export interface AccessDecision {
   readonly allowed: boolean;
   /** Sentence for the user that explains why the action is not allowed. */
   readonly reason: string;
@@ -34,7 +34,7 @@ interface Review {
 export class Access {
   readonly #api: Api;
   readonly #clock: Clock;
-  readonly #answers = new BoundedMap<string, { readonly verdict: Promise<Verdict>; readonly untilMs: number }>(
+  readonly #answers = new BoundedMap<string, { readonly decision: Promise<AccessDecision>; readonly untilMs: number }>(
     MAX_ANSWERS,
   );
 
@@ -43,14 +43,14 @@ export class Access {
     this.#clock = clock;
   }
 
-  check(question: AccessRequest): Promise<Verdict> {
+  check(question: AccessRequest): Promise<AccessDecision> {
     const { verb, group, resource, subresource = '', namespace = '', name = '' } = question;
     const key = JSON.stringify([verb, group, resource, subresource, namespace, name]);
     const known = this.#answers.get(key);
-    if (known !== undefined && known.untilMs > this.#clock.monotonicMs()) return known.verdict;
-    const verdict = this.#review({ verb, group, resource, subresource, namespace, name });
-    this.#answers.set(key, { verdict, untilMs: this.#clock.monotonicMs() + FRESH_MS });
-    return verdict;
+    if (known !== undefined && known.untilMs > this.#clock.monotonicMs()) return known.decision;
+    const decision = this.#review({ verb, group, resource, subresource, namespace, name });
+    this.#answers.set(key, { decision, untilMs: this.#clock.monotonicMs() + FRESH_MS });
+    return decision;
   }
 
   /** Discards all answers. Called for another user or after a change of roles. */
@@ -58,7 +58,7 @@ export class Access {
     this.#answers.clear();
   }
 
-  async #review(attributes: Required<AccessRequest>): Promise<Verdict> {
+  async #review(attributes: Required<AccessRequest>): Promise<AccessDecision> {
     try {
       const review = await this.#api.json<Review>('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
         method: 'POST',

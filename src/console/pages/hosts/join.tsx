@@ -97,18 +97,18 @@ function Revoke({ id, onDone }: { readonly id: string; readonly onDone: () => vo
 }
 
 function Tokens({ round }: { readonly round: string }) {
-  const verdict = useAccess(questionOf('list', SECRETS, TOKEN_NAMESPACE));
+  const decision = useAccess(questionOf('list', SECRETS, TOKEN_NAMESPACE));
   const [tokens, setTokens] = useState<readonly ListedToken[]>([]);
   const [again, setAgain] = useState(0);
   const nowMs = useNow();
   useEffect(() => {
-    if (verdict.allowed) void listTokens(api).then(setTokens, showFailure);
-  }, [verdict.allowed, round, again]);
+    if (decision.allowed) void listTokens(api).then(setTokens, showFailure);
+  }, [decision.allowed, round, again]);
   return (
     <>
       <h2>Tokens</h2>
-      {verdict.allowed ? null : <p class="muted">{verdict.reason}</p>}
-      {verdict.allowed && tokens.length === 0 ? <p>There are none.</p> : null}
+      {decision.allowed ? null : <p class="muted">{decision.reason}</p>}
+      {decision.allowed && tokens.length === 0 ? <p>There are none.</p> : null}
       <ul>
         {tokens.map(({ id, created }) => (
           <li key={id}>

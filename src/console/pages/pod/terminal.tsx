@@ -16,9 +16,9 @@ export function TerminalView({ pod }: { readonly pod: Pod }) {
   const { namespace = '', name = '' } = pod.metadata ?? {};
   const containers = containerNames(pod);
   const [container, setContainer] = useState(containers[0] ?? '');
-  const verdict = useAccess(questionOf('create', PODS, namespace, { name, subresource: 'exec' }));
+  const decision = useAccess(questionOf('create', PODS, namespace, { name, subresource: 'exec' }));
   useCommand(execCommand(namespace, name, container, ['sh']));
-  if (!verdict.allowed) return <p>{verdict.reason}</p>;
+  if (!decision.allowed) return <p>{decision.reason}</p>;
   return (
     <StreamTerminal path={execPath({ namespace, pod: name, container, command: SHELL, tty: true })}>
       <ContainerChoice containers={containers} value={container} onChange={setContainer} />

@@ -28,11 +28,11 @@ interface Shown {
 
 export function Recordings({ rig }: { readonly rig: string }) {
   const question = questionOf('get', RIGS, '', { name: rig, subresource: 'recordings' });
-  const verdict = useAccess(question);
+  const decision = useAccess(question);
   return (
     <section aria-label="Recordings">
       <h2>Recordings</h2>
-      {verdict.allowed ? <Files rig={rig} /> : <p class="muted">{verdict.reason}</p>}
+      {decision.allowed ? <Files rig={rig} /> : <p class="muted">{decision.reason}</p>}
     </section>
   );
 }

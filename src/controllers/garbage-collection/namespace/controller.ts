@@ -17,6 +17,7 @@ import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { DiscoveredKind, Discovery } from '../../framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
+import { ContentScan } from './content-scan.ts';
 import {
   conditionsDiffer,
   isFinished,
@@ -24,13 +25,12 @@ import {
   planNamespaceConditions,
   type SweepResult,
 } from './plan.ts';
-import { ContentSurvey } from './survey.ts';
 
 /** Interval for checking objects that finalizers block, because no watched event announces their removal. */
 const RECHECK_MS = 5_000;
 /**
  * Maximum number of namespaces that are handled at the same time. Namespaces that wait for the list of their content
- * share one survey.
+ * share one scan.
  */
 const NAMESPACES = 500;
 /** Maximum number of kinds that are deleted at the same time, over all namespaces. */
@@ -66,14 +66,14 @@ interface Access {
 
 class NamespaceController extends ControllerTerm {
   readonly #access: Access;
-  readonly #survey: ContentSurvey;
+  readonly #scan: ContentScan;
   readonly #slots = new Slots(PARALLEL);
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     super(handle, scope, NAMESPACES);
     this.#access = access;
     const { discover, anyKind } = access;
-    this.#survey = new ContentSurvey({
+    this.#scan = new ContentScan({
       discover,
       client: (kind) => anyKind.client(kind),
       clock: handle.clock,
@@ -140,7 +140,7 @@ class NamespaceController extends ControllerTerm {
    * properly. Source: KEP-5080.
    */
   async #sweep(name: string): Promise<SweepResult> {
-    const { kinds, discoveryErrors } = await this.#survey.find(name);
+    const { kinds, discoveryErrors } = await this.#scan.find(name);
     const result = {
       discoveryErrors,
       deletionErrors: [] as string[],

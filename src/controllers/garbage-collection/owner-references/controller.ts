@@ -241,10 +241,10 @@ class Collector {
       await this.#deleteDependents(node, object);
       return;
     }
-    await this.#judge(node, object);
+    await this.#attemptToDelete(node, object);
   }
 
-  async #judge(node: GraphNode, object: KubeObject): Promise<void> {
+  async #attemptToDelete(node: GraphNode, object: KubeObject): Promise<void> {
     const references = object.metadata?.ownerReferences ?? [];
     const owners: { reference: OwnerReference; state: OwnerState }[] = [];
     for (const reference of references) {

@@ -62,7 +62,7 @@ class NodeLifecycleController extends ControllerTerm {
   readonly #health = new Map<string, NodeHealth>();
   /** Last observed Ready status of each node. */
   readonly #lastReady = new Map<string, string>();
-  #wasAllSilent = false;
+  #wasNoNodeReporting = false;
 
   constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
     super(handle, scope, 4);
@@ -151,19 +151,19 @@ class NodeLifecycleController extends ControllerTerm {
   }
 
   async #alignTaints(node: Node): Promise<void> {
-    const verdicts = this.#access.nodes.list().map((each) => ({ node: each, isHealthy: this.#isHealthy(each) }));
-    const states = zoneStates(verdicts);
-    const isAllSilent = [...states.values()].every((state) => state === 'full');
-    if (this.#wasAllSilent && !isAllSilent) {
+    const health = this.#access.nodes.list().map((each) => ({ node: each, isHealthy: this.#isHealthy(each) }));
+    const states = zoneStates(health);
+    const isNoNodeReporting = [...states.values()].every((state) => state === 'full');
+    if (this.#wasNoNodeReporting && !isNoNodeReporting) {
       // Reports have resumed. A node that is still silent gets a full grace period before its pods are evicted.
       for (const [name, each] of this.#health)
-        this.#health.set(name, { ...each, heardAtMs: this.handle.clock.monotonicMs() });
+        this.#health.set(name, { ...each, reportedAtMs: this.handle.clock.monotonicMs() });
       this.handle.log.info('nodes report again; evictions resume');
-    } else if (!this.#wasAllSilent && isAllSilent && verdicts.length > 1) {
+    } else if (!this.#wasNoNodeReporting && isNoNodeReporting && health.length > 1) {
       this.handle.log.warn('no node reports; this host may be disconnected, so no pods are evicted');
     }
-    if (this.#wasAllSilent !== isAllSilent) {
-      this.#wasAllSilent = isAllSilent;
+    if (this.#wasNoNodeReporting !== isNoNodeReporting) {
+      this.#wasNoNodeReporting = isNoNodeReporting;
       this.#wakeAll();
     }
     const taints = planTaints({

@@ -22,7 +22,7 @@ export interface NodeHealth {
   readonly renewTime: string | undefined;
   readonly statusText: string;
   /** Time of the last observed change. */
-  readonly heardAtMs: number;
+  readonly reportedAtMs: number;
   readonly hasReported: boolean;
 }
 
@@ -37,7 +37,12 @@ export function observeHealth(
   // Conditions that this controller has written are ignored, because they contain no information from the kubelet.
   const statusText = ready === undefined || isOurs(ready) ? (known?.statusText ?? '') : heartbeatText(node);
   if (known !== undefined && known.renewTime === renewTime && known.statusText === statusText) return known;
-  return { renewTime, statusText, heardAtMs: monotonicMs, hasReported: ready !== undefined || renewTime !== undefined };
+  return {
+    renewTime,
+    statusText,
+    reportedAtMs: monotonicMs,
+    hasReported: ready !== undefined || renewTime !== undefined,
+  };
 }
 
 const heartbeatText = (node: Node): string =>
@@ -47,13 +52,13 @@ const heartbeatText = (node: Node): string =>
 
 export function isHeartbeatOverdue(health: NodeHealth, times: HealthTimes, monotonicMs: number): boolean {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
-  return monotonicMs - health.heardAtMs > graceMs;
+  return monotonicMs - health.reportedAtMs > graceMs;
 }
 
 /** Milliseconds until `isHeartbeatOverdue` may become true. */
 export function heartbeatOverdueInMs(health: NodeHealth, times: HealthTimes, monotonicMs: number): number {
   const graceMs = health.hasReported ? times.gracePeriodMs : times.startupGracePeriodMs;
-  return Math.max(0, health.heardAtMs + graceMs - monotonicMs + 1);
+  return Math.max(0, health.reportedAtMs + graceMs - monotonicMs + 1);
 }
 
 const WATCHED = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];

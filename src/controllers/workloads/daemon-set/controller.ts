@@ -21,7 +21,7 @@ import { controlledBy, indexByController, orphansIn } from '../../framework/owne
 import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
 import { slowStart } from '../../framework/slow-start.ts';
 import { type HistoryPlan, hasSameTemplate, planHistory } from './history.ts';
-import { type DaemonPlan, type DaemonSnapshot, type NodeVerdict, planDaemonPods, planDaemonStatus } from './plan.ts';
+import { type DaemonPlan, type DaemonSnapshot, type NodeDecision, planDaemonPods, planDaemonStatus } from './plan.ts';
 import { daemonPod } from './pod.ts';
 
 export const daemonSetController: ControllerSpec = {
@@ -185,7 +185,7 @@ class DaemonSetController extends ControllerTerm {
     const snapshot: DaemonSnapshot = {
       set,
       pods: owned,
-      nodes: this.#access.nodes.list().map((node) => verdict(set, node)),
+      nodes: this.#access.nodes.list().map((node) => nodeDecision(set, node)),
       hash: history.hash,
       settled: this.#expectations.settled(key),
       mayReplaceFailed: (node) => this.#mayReplaceFailed(key, uid, node),
@@ -275,7 +275,7 @@ class DaemonSetController extends ControllerTerm {
 
 const emptyStatus = { currentNumberScheduled: 0, numberMisscheduled: 0, desiredNumberScheduled: 0, numberReady: 0 };
 
-function verdict(set: DaemonSet, node: Node): NodeVerdict {
+function nodeDecision(set: DaemonSet, node: Node): NodeDecision {
   const name = node.metadata?.name ?? '';
   const pod = daemonPod(set, name, '');
   const tolerations = pod.spec?.tolerations;

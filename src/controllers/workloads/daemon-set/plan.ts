@@ -8,7 +8,7 @@ import type { PlanContext, PlannedEvent } from '../../framework/core/plan-contex
 import { availableInMs, isPodAvailable, isPodReady, isPodTerminal } from '../../framework/core/pods.ts';
 import { nodeOfDaemonPod, REVISION_HASH } from './pod.ts';
 
-export interface NodeVerdict {
+export interface NodeDecision {
   readonly name: string;
   /** Whether the node should run a pod of the set. */
   readonly shouldRun: boolean;
@@ -19,7 +19,7 @@ export interface NodeVerdict {
 export interface DaemonSnapshot {
   readonly set: DaemonSet;
   readonly pods: readonly Pod[];
-  readonly nodes: readonly NodeVerdict[];
+  readonly nodes: readonly NodeDecision[];
   /** Revision hash of the current template. */
   readonly hash: string;
   readonly settled: boolean;
@@ -139,7 +139,7 @@ function planUpdate(
 /** Nodes that get a new pod beside the old one. The old pod is deleted once the new one is available. */
 function surgeNodes(
   snapshot: DaemonSnapshot,
-  eligible: readonly NodeVerdict[],
+  eligible: readonly NodeDecision[],
   byNode: ReadonlyMap<string, readonly Pod[]>,
   surge: number,
   context: PlanContext,
@@ -234,7 +234,7 @@ function podsByNode(pods: readonly Pod[]): Map<string, Pod[]> {
   return byNode;
 }
 
-function surgeOf(set: DaemonSet, nodes: readonly NodeVerdict[]): number {
+function surgeOf(set: DaemonSet, nodes: readonly NodeDecision[]): number {
   const desired = nodes.filter((node) => node.shouldRun).length;
   return resolveIntOrPercent(set.spec?.updateStrategy?.rollingUpdate?.maxSurge, desired, 'up', 0);
 }

@@ -220,7 +220,7 @@ class DeploymentPlanner {
       );
   }
 
-  #finish(judgeProgress: boolean): DeploymentPlan {
+  #finish(assessProgress: boolean): DeploymentPlan {
     const next = planStatus({
       deployment: this.#deployment,
       conditions: this.#conditions,
@@ -228,9 +228,9 @@ class DeploymentPlanner {
       old: this.#old,
       sizes: this.#sizes,
       nowMs: this.#nowMs,
-      judgeProgress,
+      assessProgress,
     });
-    if (judgeProgress && next.complete) this.#cleanUp();
+    if (assessProgress && next.complete) this.#cleanUp();
     const shown = this.#deployment.metadata?.annotations?.[REVISION];
     return {
       create: this.#created,

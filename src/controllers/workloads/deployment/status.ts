@@ -39,7 +39,7 @@ export interface StatusInput {
   readonly sizes: Sizes;
   readonly nowMs: number;
   /** Whether conditions of the roll-out may change; false while the deployment is paused or being scaled. */
-  readonly judgeProgress: boolean;
+  readonly assessProgress: boolean;
 }
 
 export interface StatusPlan {
@@ -55,8 +55,8 @@ export function planStatus(input: StatusInput): StatusPlan {
   const old: DeploymentStatus = deployment.status ?? {};
   const status = countStatus(input);
   const complete = isComplete(deployment, status, input.sizes);
-  if (input.judgeProgress) status.conditions = judge(input, old, status, complete);
-  const recheckAfterMs = input.judgeProgress ? deadlineInMs(deployment, status, complete, nowMs) : undefined;
+  if (input.assessProgress) status.conditions = conditionsOf(input, old, status, complete);
+  const recheckAfterMs = input.assessProgress ? deadlineInMs(deployment, status, complete, nowMs) : undefined;
   if (status.conditions?.length === 0) delete status.conditions;
   return { status: sameStatus(old, status) ? undefined : status, complete, recheckAfterMs };
 }
@@ -117,7 +117,7 @@ function isProgressing(old: DeploymentStatus, status: DeploymentStatus): boolean
   );
 }
 
-function judge(
+function conditionsOf(
   input: StatusInput,
   old: DeploymentStatus,
   status: DeploymentStatus,

@@ -36,7 +36,7 @@ const failure = (reason: string, message: string): Outcome => ({ type: 'FailureT
 
 function failureOf(progress: JobProgress, nowMs: number): Outcome | undefined {
   const { job } = progress;
-  const rule = progress.newFailed.map((pod) => progress.verdictOn(pod)).find((each) => each.action === 'FailJob');
+  const rule = progress.newFailed.map((pod) => progress.failureDecision(pod)).find((each) => each.action === 'FailJob');
   if (rule !== undefined) return failure('PodFailurePolicy', rule.message);
   if (progress.failed > (job.spec?.backoffLimit ?? 6) || hasRestartedTooOften(progress)) {
     return failure('BackoffLimitExceeded', 'Job has reached the specified backoff limit');

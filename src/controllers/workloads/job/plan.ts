@@ -54,13 +54,13 @@ export function planJob(snapshot: JobSnapshot, record: Backoff, context: PlanCon
   const isManaged = outcome === undefined && snapshot.settled && job.metadata?.deletionTimestamp === undefined;
   if (outcome !== undefined) draft.delete = progress.active.map((pod) => ({ pod, uncounted: false }));
   else if (isManaged) planPods(progress, backoff, nowMs, draft);
-  const tally = count(progress, outcome);
-  const status = nextStatus(progress, outcome, tally, isManaged, draft.events, nowMs);
+  const finished = count(progress, outcome);
+  const status = nextStatus(progress, outcome, finished, isManaged, draft.events, nowMs);
   return {
     create: draft.create,
     delete: draft.delete,
     status: job.status !== undefined && semanticEqual(job.status, status) ? undefined : status,
-    removeFinalizers: tally.remove,
+    removeFinalizers: finished.remove,
     events: draft.events,
     backoff,
     recheckAfterMs: draft.waitMs,
@@ -166,21 +166,21 @@ function createIndexes(progress: JobProgress, count: number, nowMs: number, draf
     const last = lastFailed.get(index);
     if (last === undefined) return jobPod(job, index, { counted: 0, ignored: 0 });
     const { counted, ignored } = failuresBefore(last);
-    const isCounted = progress.verdictOn(last).counts;
+    const isCounted = progress.failureDecision(last).counts;
     return jobPod(job, index, { counted: counted + Number(isCounted), ignored: ignored + Number(!isCounted) });
   });
 }
 
-interface Tally {
+interface FinishedPods {
   readonly remove: Pod[];
   readonly succeeded: string[];
   readonly failed: string[];
 }
 
 /** Counts finished pods. In a failed job, all pods that have not succeeded count as failed. */
-function count(progress: JobProgress, outcome: Outcome | undefined): Tally {
+function count(progress: JobProgress, outcome: Outcome | undefined): FinishedPods {
   const { job, uncounted } = progress;
-  const tally: Tally = { remove: [], succeeded: [...uncounted.succeeded], failed: [...uncounted.failed] };
+  const finished: FinishedPods = { remove: [], succeeded: [...uncounted.succeeded], failed: [...uncounted.failed] };
   const known = new Set([...uncounted.succeeded, ...uncounted.failed]);
   for (const pod of progress.tracked) {
     const isFailed = isPodFailed(pod, job);
@@ -189,23 +189,23 @@ function count(progress: JobProgress, outcome: Outcome | undefined): Tally {
     const index = indexOf(pod);
     const carriesFailures = index !== undefined && progress.lastFailed.get(index) === pod;
     if (!isOver && !isSucceeded && (!isFailed || carriesFailures)) continue;
-    tally.remove.push(pod);
+    finished.remove.push(pod);
     const hasPlace = !progress.indexed || (index !== undefined && index < progress.completions);
     if (known.has(uidOf(pod)) || !hasPlace) continue;
     if (isSucceeded) {
-      if (!progress.indexed) tally.succeeded.push(uidOf(pod));
-    } else if (isFailed ? progress.verdictOn(pod).counts : outcome?.type === 'FailureTarget') {
-      tally.failed.push(uidOf(pod));
+      if (!progress.indexed) finished.succeeded.push(uidOf(pod));
+    } else if (isFailed ? progress.failureDecision(pod).counts : outcome?.type === 'FailureTarget') {
+      finished.failed.push(uidOf(pod));
     }
-    if (tally.succeeded.length + tally.failed.length >= MAX_UNCOUNTED) break;
+    if (finished.succeeded.length + finished.failed.length >= MAX_UNCOUNTED) break;
   }
-  return tally;
+  return finished;
 }
 
 function nextStatus(
   progress: JobProgress,
   outcome: Outcome | undefined,
-  tally: Tally,
+  finished: FinishedPods,
   isManaged: boolean,
   events: PlannedEvent[],
   nowMs: number,
@@ -218,11 +218,11 @@ function nextStatus(
   if (outcome !== undefined && jobCondition(job, outcome.type)?.status !== 'True') {
     conditions.push(newCondition(outcome.type, 'True', outcome.reason, outcome.message, nowMs));
   }
-  const hasUncounted = tally.succeeded.length + tally.failed.length > 0;
+  const hasUncounted = finished.succeeded.length + finished.failed.length > 0;
   const isOver =
     outcome !== undefined &&
     progress.active.length + progress.terminating.length === 0 &&
-    tally.remove.length === 0 &&
+    finished.remove.length === 0 &&
     !hasUncounted;
   if (isOver) conclude(progress, outcome, conditions, events, nowMs);
   const succeeded = indexed ? progress.succeededIndexes.total : counted.succeeded;
@@ -239,8 +239,8 @@ function nextStatus(
     ...(completedIndexes === '' ? {} : { completedIndexes }),
     ...(job.spec?.backoffLimitPerIndex === undefined ? {} : { failedIndexes: progress.failedIndexes.toString() }),
     uncountedTerminatedPods: {
-      ...(tally.succeeded.length === 0 ? {} : { succeeded: tally.succeeded }),
-      ...(tally.failed.length === 0 ? {} : { failed: tally.failed }),
+      ...(finished.succeeded.length === 0 ? {} : { succeeded: finished.succeeded }),
+      ...(finished.failed.length === 0 ? {} : { failed: finished.failed }),
     },
     ready: progress.active.filter(isPodReady).length,
   };

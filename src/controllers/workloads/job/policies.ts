@@ -10,7 +10,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { Indexes } from './indexes.ts';
 import { containerStatusesOf } from './pod.ts';
 
-export interface FailureVerdict {
+export interface FailureDecision {
   readonly action: string | undefined;
   /** Whether the failure counts towards back-off limits. */
   readonly counts: boolean;
@@ -18,10 +18,10 @@ export interface FailureVerdict {
   readonly message: string;
 }
 
-const DEFAULT: FailureVerdict = { action: undefined, counts: true, message: '' };
+const DEFAULT: FailureDecision = { action: undefined, counts: true, message: '' };
 
 /** Applies the first rule that matches a failed pod. */
-export function evaluateFailure(job: Job, pod: Pod): FailureVerdict {
+export function evaluateFailure(job: Job, pod: Pod): FailureDecision {
   const rules = job.spec?.podFailurePolicy?.rules ?? [];
   for (const [index, rule] of rules.entries()) {
     const what = matched(rule, pod);

@@ -8,7 +8,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { isPodActive, isPodTerminal } from '../../framework/core/pods.ts';
 import { Indexes } from './indexes.ts';
 import { failuresBefore, indexOf, isIndexed, isPodFailed, isTracked, uidOf } from './pod.ts';
-import { evaluateFailure, type FailureVerdict } from './policies.ts';
+import { evaluateFailure, type FailureDecision } from './policies.ts';
 
 export interface JobSnapshot {
   readonly job: Job;
@@ -39,7 +39,7 @@ export class JobProgress {
   readonly failedIndexes: Indexes;
   /** Last failed pod of each index that has no successor yet. The pod records the failures of its index. */
   readonly lastFailed: ReadonlyMap<number, Pod>;
-  readonly #verdicts = new Map<Pod, FailureVerdict>();
+  readonly #failureDecisions = new Map<Pod, FailureDecision>();
 
   constructor({ job, pods, untracked }: JobSnapshot) {
     this.job = job;
@@ -87,17 +87,17 @@ export class JobProgress {
 
   /** Number of failures that count towards limits, including those not counted yet. */
   get failed(): number {
-    const fresh = this.newFailed.filter((pod) => this.verdictOn(pod).counts).length;
+    const fresh = this.newFailed.filter((pod) => this.failureDecision(pod).counts).length;
     return this.counted.failed + this.uncounted.failed.length + fresh;
   }
 
-  verdictOn(pod: Pod): FailureVerdict {
-    let verdict = this.#verdicts.get(pod);
-    if (verdict === undefined) {
-      verdict = evaluateFailure(this.job, pod);
-      this.#verdicts.set(pod, verdict);
+  failureDecision(pod: Pod): FailureDecision {
+    let decision = this.#failureDecisions.get(pod);
+    if (decision === undefined) {
+      decision = evaluateFailure(this.job, pod);
+      this.#failureDecisions.set(pod, decision);
     }
-    return verdict;
+    return decision;
   }
 
   #hasPlace(pod: Pod): boolean {
@@ -105,9 +105,9 @@ export class JobProgress {
   }
 
   #isIndexFailed(pod: Pod): boolean {
-    const verdict = this.verdictOn(pod);
-    if (verdict.action === 'FailIndex') return true;
-    return verdict.counts && failuresBefore(pod).counted >= (this.job.spec?.backoffLimitPerIndex ?? 0);
+    const decision = this.failureDecision(pod);
+    if (decision.action === 'FailIndex') return true;
+    return decision.counts && failuresBefore(pod).counted >= (this.job.spec?.backoffLimitPerIndex ?? 0);
   }
 
   #lastFailed(): Map<number, Pod> {

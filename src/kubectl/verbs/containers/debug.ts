@@ -54,7 +54,7 @@ export const run = (context: VerbContext): Promise<number> =>
 function started(session: Session, object: AnyObject, merge: CustomMerge, isCustom: boolean): Promise<Started> {
   if (object.kind === 'Node') return onNode(session, object.metadata?.name ?? '', merge);
   if (object.kind !== 'Pod') return unsupported(object);
-  if (session.context.flags.text('copy-to') === '') return beside(session, object, merge);
+  if (session.context.flags.text('copy-to') === '') return addEphemeralContainer(session, object, merge);
   return copied(session, object, isCustom ? merge : undefined);
 }
 
@@ -168,7 +168,7 @@ const FIELDS = ['containers', 'initContainers', 'ephemeralContainers'];
 const containerNames = (pod: AnyObject): string[] =>
   FIELDS.flatMap((field) => listAt(pod, 'spec', field).map((each) => textAt(each, 'name')));
 
-async function beside(session: Session, pod: AnyObject, merge: CustomMerge): Promise<Started> {
+async function addEphemeralContainer(session: Session, pod: AnyObject, merge: CustomMerge): Promise<Started> {
   const { context } = session;
   const { flags } = context;
   const target = flags.text('target');

@@ -6,7 +6,7 @@ import type { ContainerStatuses } from './container-status.ts';
 import type { PodPhase } from './phase.ts';
 import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';
 
-type Verdict = Pick<PodCondition, 'status' | 'reason' | 'message'>;
+type ConditionState = Pick<PodCondition, 'status' | 'reason' | 'message'>;
 
 export interface ConditionInput {
   readonly pod: Pod;
@@ -22,28 +22,28 @@ export interface ConditionInput {
 /** The five conditions that a kubelet owns. Source: pkg/kubelet/status/generate.go. */
 export function podConditions(input: ConditionInput): PodCondition[] {
   const { pod, phase, statuses } = input;
-  const containersReady = containersReadyVerdict(pod, phase, statuses);
-  const verdicts: [string, Verdict][] = [
+  const containersReady = containersReadyState(pod, phase, statuses);
+  const states: [string, ConditionState][] = [
     ['PodReadyToStartContainers', { status: input.sandboxReady ? 'True' : 'False' }],
-    ['Initialized', initializedVerdict(pod, phase, statuses)],
-    ['Ready', readyVerdict(pod, containersReady, input.previous)],
+    ['Initialized', initializedState(pod, phase, statuses)],
+    ['Ready', readyState(pod, containersReady, input.previous)],
     ['ContainersReady', containersReady],
     ['PodScheduled', { status: 'True' }],
   ];
-  return verdicts.map(([type, verdict]) => withTimes(type, verdict, input));
+  return states.map(([type, state]) => withTimes(type, state, input));
 }
 
-function withTimes(type: string, verdict: Verdict, input: ConditionInput): PodCondition {
+function withTimes(type: string, state: ConditionState, input: ConditionInput): PodCondition {
   const before = input.previous.find((condition) => condition.type === type);
   return {
     type,
     ...observedGeneration(input.pod),
-    ...verdict,
-    lastTransitionTime: transitionTime(before, verdict.status, timestamp(input.nowMs)),
+    ...state,
+    lastTransitionTime: transitionTime(before, state.status, timestamp(input.nowMs)),
   };
 }
 
-function containersReadyVerdict(pod: Pod, phase: PodPhase, statuses: ContainerStatuses): Verdict {
+function containersReadyState(pod: Pod, phase: PodPhase, statuses: ContainerStatuses): ConditionState {
   if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' };
   if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
   const sidecars = initContainersOf(pod).filter(isSidecar);
@@ -59,7 +59,7 @@ function containersReadyVerdict(pod: Pod, phase: PodPhase, statuses: ContainerSt
   };
 }
 
-function readyVerdict(pod: Pod, containersReady: Verdict, conditions: readonly PodCondition[]): Verdict {
+function readyState(pod: Pod, containersReady: ConditionState, conditions: readonly PodCondition[]): ConditionState {
   if (containersReady.status !== 'True') return containersReady;
   const missing: string[] = [];
   for (const gate of pod.spec?.readinessGates ?? []) {
@@ -74,7 +74,7 @@ function readyVerdict(pod: Pod, containersReady: Verdict, conditions: readonly P
   return { status: 'False', reason: 'ReadinessGatesNotReady', message: missing.join(', ') };
 }
 
-function initializedVerdict(pod: Pod, phase: PodPhase, statuses: ContainerStatuses): Verdict {
+function initializedState(pod: Pod, phase: PodPhase, statuses: ContainerStatuses): ConditionState {
   if (phase === 'Succeeded') return { status: 'True', reason: 'PodCompleted' };
   const begun = statuses.containers.some(
     (status) => status.state?.running !== undefined || status.state?.terminated !== undefined,

@@ -237,12 +237,12 @@ function decide(
   init: boolean,
 ): void {
   const running = status.state?.running !== undefined;
-  const verdicts = latest === undefined ? {} : (snapshot.verdicts.get(latest.id) ?? {});
-  status.started = running && (container.startupProbe === undefined || verdicts.startup === 'success');
+  const results = latest === undefined ? {} : (snapshot.probeResults.get(latest.id) ?? {});
+  status.started = running && (container.startupProbe === undefined || results.startup === 'success');
   if (init && !isSidecar(container)) {
     status.started = false;
     status.ready = status.state?.terminated?.exitCode === 0;
     return;
   }
-  status.ready = status.started && (container.readinessProbe === undefined || verdicts.readiness === 'success');
+  status.ready = status.started && (container.readinessProbe === undefined || results.readiness === 'success');
 }

@@ -17,7 +17,7 @@ import {
   isSidecar,
   lostContainers,
   type PodSnapshot,
-  type ProbeVerdicts,
+  type ProbeResults,
   readySandboxes,
   restartPolicyOf,
   type WaitingReason,
@@ -256,7 +256,7 @@ class Planner {
           return false;
         }
         if (this.#killUnhealthy(container, status)) return false;
-        if (container.startupProbe !== undefined && this.#verdicts(status).startup !== 'success') return false;
+        if (container.startupProbe !== undefined && this.#probeResults(status).startup !== 'success') return false;
         continue;
       }
       if (status?.state === 'running') return false;
@@ -304,13 +304,13 @@ class Planner {
     return alive;
   }
 
-  #verdicts(status: ContainerStatus): ProbeVerdicts {
-    return this.#snapshot.verdicts.get(status.id) ?? {};
+  #probeResults(status: ContainerStatus): ProbeResults {
+    return this.#snapshot.probeResults.get(status.id) ?? {};
   }
 
   #killUnhealthy(container: Container, status: ContainerStatus): boolean {
-    const verdicts = this.#verdicts(status);
-    const probe = verdicts.startup === 'failure' ? 'startup' : verdicts.liveness === 'failure' ? 'liveness' : undefined;
+    const results = this.#probeResults(status);
+    const probe = results.startup === 'failure' ? 'startup' : results.liveness === 'failure' ? 'liveness' : undefined;
     if (probe === undefined) return false;
     const spec = probe === 'startup' ? container.startupProbe : container.livenessProbe;
     const grace = Number(spec?.terminationGracePeriodSeconds ?? graceOf(this.#snapshot.pod));

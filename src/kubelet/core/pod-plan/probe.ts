@@ -1,4 +1,4 @@
-/** Probe state machines: results of single probes become a verdict. Source: pkg/kubelet/prober/worker.go. */
+/** Probe state machines: results of single probes become the result of the container. Source: pkg/kubelet/prober/worker.go. */
 import type { Probe } from '../../../api/generated/core/v1.ts';
 import { MAX_TIMER_MS } from '../../../base/clock.ts';
 
@@ -15,7 +15,7 @@ export interface ProbeTiming {
 
 export interface ProbeState {
   /** Undefined until the probe has reached a threshold for the first time. */
-  readonly verdict: ProbeOutcome | undefined;
+  readonly result: ProbeOutcome | undefined;
   readonly last: ProbeOutcome | undefined;
   /** Number of consecutive results equal to `last`. */
   readonly run: number;
@@ -36,10 +36,10 @@ export function probeTiming(probe: Probe): ProbeTiming {
   };
 }
 
-/** Until the first verdict of a probe, a container counts as alive and as not ready. */
+/** Until the first result of a probe, a container counts as alive and as not ready. */
 export function initialProbeState(kind: ProbeKind): ProbeState {
-  const verdict = kind === 'liveness' ? 'success' : kind === 'readiness' ? 'failure' : undefined;
-  return { verdict, last: undefined, run: 0, held: false };
+  const result = kind === 'liveness' ? 'success' : kind === 'readiness' ? 'failure' : undefined;
+  return { result, last: undefined, run: 0, held: false };
 }
 
 export function stepProbe(kind: ProbeKind, state: ProbeState, outcome: ProbeOutcome, timing: ProbeTiming): ProbeState {
@@ -48,5 +48,5 @@ export function stepProbe(kind: ProbeKind, state: ProbeState, outcome: ProbeOutc
   const threshold = outcome === 'success' ? timing.successThreshold : timing.failureThreshold;
   if (run < threshold) return { ...state, last: outcome, run };
   const held = outcome === 'failure' && kind !== 'readiness';
-  return { verdict: outcome, last: held ? undefined : outcome, run: held ? 0 : run, held };
+  return { result: outcome, last: held ? undefined : outcome, run: held ? 0 : run, held };
 }

@@ -20,8 +20,8 @@ export const ANNOTATIONS = {
   terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
 } as const;
 
-/** Last verdicts of the probes of one running container; absent while undecided. */
-export interface ProbeVerdicts {
+/** Last results of the probes of one running container; absent while undecided. */
+export interface ProbeResults {
   readonly liveness?: 'success' | 'failure';
   readonly readiness?: 'success' | 'failure';
   readonly startup?: 'success' | 'failure';
@@ -40,7 +40,7 @@ export interface PodSnapshot {
   readonly sandboxes: readonly SandboxStatus[];
   readonly containers: readonly ContainerStatus[];
   /** Results of probes by container ID. */
-  readonly verdicts: ReadonlyMap<string, ProbeVerdicts>;
+  readonly probeResults: ReadonlyMap<string, ProbeResults>;
   /** By container name, the reason why the last attempt to start it failed. */
   readonly startFailures: ReadonlyMap<string, WaitingReason>;
   /** Restart delays by container name. */

@@ -41,7 +41,7 @@ export function createCredentialProviders(options: {
 }): CredentialProviders {
   const cache = new BoundedMap<string, { readonly answer: Answer; readonly untilMs: number }>(MAX_CACHED);
 
-  const ask = async (provider: ProviderConfig, image: string): Promise<Answer> => {
+  const runProvider = async (provider: ProviderConfig, image: string): Promise<Answer> => {
     const registry = image.split('/', 1)[0] ?? '';
     for (const key of [`i ${image}`, `r ${registry}`, 'g']) {
       const found = cache.get(`${provider.name} ${key}`);
@@ -61,7 +61,7 @@ export function createCredentialProviders(options: {
       for (const provider of options.providers) {
         if (!provider.matchImages.some((pattern) => matchesImage(pattern, image))) continue;
         try {
-          const { auth } = await ask(provider, image);
+          const { auth } = await runProvider(provider, image);
           const matching = [...auth].filter(([pattern]) => matchesImage(pattern, image));
           const best = matching.toSorted(([left], [right]) => right.length - left.length)[0];
           if (best !== undefined) return best[1];

@@ -39,11 +39,11 @@ export function serveRegistration(path: string, register: (it: Registration) => 
 
 export function connectDevicePlugin(socket: string, clock: Clock, log: Log): DevicePluginConnection {
   const channel = openChannel(socket, clock, log);
-  const ask = (method: string, message: Buffer, timeoutMs = CALL_MS): Promise<Buffer> =>
+  const callService = (method: string, message: Buffer, timeoutMs = CALL_MS): Promise<Buffer> =>
     call(channel, socket, `${SERVICE}${method}`, message, timeoutMs);
   let closed = false;
   return {
-    options: async () => readOptions(await ask('GetDevicePluginOptions', EMPTY)),
+    options: async () => readOptions(await callService('GetDevicePluginOptions', EMPTY)),
     watch({ listed, ended }) {
       const end = (error: Error): void => {
         if (!closed) ended(error);
@@ -66,7 +66,7 @@ export function connectDevicePlugin(socket: string, clock: Clock, log: Log): Dev
     },
     async preferred(available, size) {
       const request = strings(newMessage(), 1, available).int(3, size).finish();
-      const answer = await ask('GetPreferredAllocation', newMessage().message(1, request).finish());
+      const answer = await callService('GetPreferredAllocation', newMessage().message(1, request).finish());
       const ids: string[] = [];
       fields(answer, (field, reader) => {
         if (field !== 1) reader.skip();
@@ -76,7 +76,7 @@ export function connectDevicePlugin(socket: string, clock: Clock, log: Log): Dev
     },
     async allocate(ids) {
       const request = strings(newMessage(), 1, ids).finish();
-      const answer = await ask('Allocate', newMessage().message(1, request).finish());
+      const answer = await callService('Allocate', newMessage().message(1, request).finish());
       const answers: AllocateAnswer[] = [];
       fields(answer, (field, reader) => {
         if (field === 1) answers.push(readAnswer(reader.bytes()));
@@ -85,7 +85,7 @@ export function connectDevicePlugin(socket: string, clock: Clock, log: Log): Dev
       return answers;
     },
     async preStart(ids) {
-      await ask('PreStartContainer', strings(newMessage(), 1, ids).finish(), PRE_START_MS);
+      await callService('PreStartContainer', strings(newMessage(), 1, ids).finish(), PRE_START_MS);
     },
     close() {
       closed = true;

@@ -10,7 +10,7 @@ const CALL_MS = 45_000;
 
 export function connectDraPlugin(socket: string, service: DraService, clock: Clock, log: Log): DraPluginConnection {
   const channel = openChannel(socket, clock, log);
-  const ask = async (method: string, claim: ClaimReference): Promise<Uint8Array> => {
+  const callService = async (method: string, claim: ClaimReference): Promise<Uint8Array> => {
     const { namespace, name, uid } = claim;
     const message = newMessage().string(1, namespace).string(2, uid).string(3, name).finish();
     const answer = await call(
@@ -28,7 +28,7 @@ export function connectDraPlugin(socket: string, service: DraService, clock: Clo
     async prepare(claim) {
       const devices: PreparedDevice[] = [];
       let error = '';
-      fields(await ask('NodePrepareResources', claim), (field, reader) => {
+      fields(await callService('NodePrepareResources', claim), (field, reader) => {
         if (field === 1) devices.push(readDevice(reader.bytes()));
         else if (field === 2) error = reader.string();
         else reader.skip();
@@ -39,7 +39,7 @@ export function connectDraPlugin(socket: string, service: DraService, clock: Clo
     },
     async unprepare(claim) {
       let error = '';
-      fields(await ask('NodeUnprepareResources', claim), (field, reader) => {
+      fields(await callService('NodeUnprepareResources', claim), (field, reader) => {
         if (field === 1) error = reader.string();
         else reader.skip();
       });

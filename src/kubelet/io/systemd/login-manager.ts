@@ -60,13 +60,13 @@ export function createLoginManager(options: LoginManagerOptions = {}): LoginMana
     },
     lock: () => holdLock(options.inhibit ?? 'systemd-inhibit'),
     async follow(listener) {
-      const hear = async (signal: Message): Promise<void> => {
+      const onSignal = async (signal: Message): Promise<void> => {
         if (signal.member !== 'PrepareForShutdown' || signal.signature !== 'b') return;
         // Any process may send a signal to this connection, so only the login manager's own is accepted.
         if (signal.sender !== (await bus.owner(LOGIN))) return;
         listener(new Reader(signal.body).uint32() === 1);
       };
-      const bus = await SystemBus.open(options.bus, (signal) => void hear(signal).catch(() => bus.close()));
+      const bus = await SystemBus.open(options.bus, (signal) => void onSignal(signal).catch(() => bus.close()));
       try {
         await bus.match(`type='signal',sender='${LOGIN}',interface='${MANAGER}',member='PrepareForShutdown'`);
       } catch (error) {

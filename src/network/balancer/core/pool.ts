@@ -121,11 +121,11 @@ export class BackendPool {
     const isLost = health === 'dead' || health === 'untrusted';
     const leaves = health === 'unready' || health === 'stopping' || sources.size === 0;
     // While no other API server is ready, a connection that may still work is kept.
-    if (!(isLost || leaves) || !this.#hasReadyBeside(target)) return 'keep';
+    if (!(isLost || leaves) || !this.#hasOtherReady(target)) return 'keep';
     return isLost ? 'reset' : 'drain';
   }
 
-  #hasReadyBeside(target: string): boolean {
+  #hasOtherReady(target: string): boolean {
     for (const each of this.#entries.values())
       if (each.target !== target && each.health === 'ready' && each.sources.size > 0) return true;
     return false;

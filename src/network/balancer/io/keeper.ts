@@ -123,11 +123,11 @@ export async function runKeeper(
     }
   });
   await rm(socket, { force: true });
-  const control = createServer((asking) => {
-    asking.on('error', () => {});
-    asking.once('data', () => {
+  const control = createServer((connection) => {
+    connection.on('error', () => {});
+    connection.once('data', () => {
       relieved.resolve();
-      asking.end();
+      connection.end();
     });
   });
   await new Promise<void>((resolve) => control.listen(socket, () => resolve()));

@@ -12,7 +12,7 @@ export interface RouterFacts {
   /** Names of the cluster's API. */
   readonly names: readonly string[];
   /** Returns a sentence that describes the fault of a route's certificate, or undefined when it is valid. */
-  judge(tls: NonNullable<NonNullable<Route['spec']>['tls']>): string | undefined;
+  verify(tls: NonNullable<NonNullable<Route['spec']>['tls']>): string | undefined;
   /** PEM texts of a server certificate with a new key. */
   issue(dnsNames: readonly string[]): Promise<{ readonly certPem: string; readonly keyPem: string }>;
   /** Whether the certificate must be renewed, because it has other names or another issuer, or expires soon. */

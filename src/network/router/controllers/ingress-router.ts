@@ -145,7 +145,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
       service: (): Service | undefined => undefined,
       slices: (): readonly EndpointSlice[] => [],
       certificate,
-      check: facts.judge,
+      check: facts.verify,
       ports: { http: 80, https: 443 },
       policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
     });
@@ -159,7 +159,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list())
       reports.push(() => reportIngress(handle, ingress, ingressClasses, addresses));
-    const certificates = certificateProblem({ certificate, check: facts.judge });
+    const certificates = certificateProblem({ certificate, check: facts.verify });
     const found = { gateways: own, routes: allHttpRoutes(), gateway, permits, certificates };
     reports.push(() => reportGateways(handle, found, addresses, plan.refused, now));
     if (opened !== undefined) reports.push(() => permitCertificates(handle, certificateRoles, namedSecrets));

@@ -7,7 +7,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Certificate } from '../core/port.ts';
 import type { CertificateVerifier } from '../port.ts';
 
-/** Maximum number of cached verdicts, and of cached TLS contexts. A route needs one of each. */
+/** Maximum number of cached results, and of cached TLS contexts. A route needs one of each. */
 const REMEMBERED = 4_096;
 const BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 const MAX_PEM_BYTES = 256 * 1024;
@@ -22,17 +22,17 @@ const MAX_RSA_BITS = 4_096;
  * OpenShift's router.
  */
 export function createCertificateVerifier(): CertificateVerifier {
-  const verdicts = new BoundedMap<string, string | undefined>(REMEMBERED);
+  const results = new BoundedMap<string, string | undefined>(REMEMBERED);
   return ({ certificate = '', key = '', caCertificate = '', destinationCACertificate = '' }) => {
     const text = JSON.stringify([certificate, key, caCertificate, destinationCACertificate]);
-    if (verdicts.has(text)) return verdicts.get(text);
-    const verdict = judge(certificate, key, caCertificate, destinationCACertificate);
-    verdicts.set(text, verdict);
-    return verdict;
+    if (results.has(text)) return results.get(text);
+    const problem = certificateProblem(certificate, key, caCertificate, destinationCACertificate);
+    results.set(text, problem);
+    return problem;
   };
 }
 
-function judge(certificate: string, key: string, ca: string, destinationCa: string): string | undefined {
+function certificateProblem(certificate: string, key: string, ca: string, destinationCa: string): string | undefined {
   for (const [field, text] of Object.entries({ caCertificate: ca, destinationCACertificate: destinationCa })) {
     const problem = text === '' ? undefined : bundleProblem(text);
     if (problem !== undefined) return `spec.tls.${field}: Invalid value: "redacted ca certificate data": ${problem}`;

@@ -1,19 +1,19 @@
 /** Inspects the first bytes of a connection and leaves them for the next reader. */
 import type { Socket } from 'node:net';
 
-export type Verdict<T> =
+export type ParseResult<T> =
   | { readonly kind: 'more' }
   | { readonly kind: 'bad' }
   | { readonly kind: 'done'; readonly value: T };
 
 /**
- * Calls `done` once `read` returns a verdict on the bytes received so far. `done` must unshift the bytes that it does
- * not use. The socket is destroyed if the verdict is `bad` or no verdict is reached within `limit` bytes.
+ * Calls `done` once `read` returns a result for the bytes received so far. `done` must unshift the bytes that it does
+ * not use. The socket is destroyed if the result is `bad` or there is no result within `limit` bytes.
  */
 export function firstBytes<T>(
   socket: Socket,
   limit: number,
-  read: (bytes: Buffer) => Verdict<T>,
+  read: (bytes: Buffer) => ParseResult<T>,
   done: (value: T, bytes: Buffer) => void,
 ): void {
   let bytes: Buffer = Buffer.alloc(0);
@@ -23,15 +23,15 @@ export function firstBytes<T>(
       const chunk: Buffer | null = socket.read();
       if (chunk === null) return;
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
-      const verdict = read(bytes);
-      if (verdict.kind === 'done') {
+      const result = read(bytes);
+      if (result.kind === 'done') {
         socket.off('readable', onReadable);
         socket.off('end', onError);
-        done(verdict.value, bytes);
+        done(result.value, bytes);
         socket.off('error', onError);
         return;
       }
-      if (verdict.kind === 'bad' || bytes.length > limit) {
+      if (result.kind === 'bad' || bytes.length > limit) {
         socket.destroy();
         return;
       }

@@ -16,7 +16,7 @@ import type { ProxyFactory, ProxySettings, RoutingProxy } from '../port.ts';
 import { SecureContexts } from './certificates.ts';
 import { MAX_HELLO_BYTES, readHello } from './client-hello.ts';
 import { isHttp2 } from './exchange.ts';
-import { firstBytes, type Verdict } from './first-bytes.ts';
+import { firstBytes, type ParseResult } from './first-bytes.ts';
 import { HttpProxy, type ProxyParts } from './http-proxy.ts';
 import { IdleBackends } from './idle.ts';
 import { RetriedListener } from './listeners.ts';
@@ -220,7 +220,7 @@ class NodeProxy implements RoutingProxy {
     // balancer, once the PROXY header has named them.
     const timer = setTimeout(() => socket.destroy(), HEADER_TIMEOUT_MS);
     socket.once('close', () => clearTimeout(timer));
-    firstBytes(socket, MAX_PROXY_HEADER_BYTES, proxyVerdict, ({ length, source }, bytes) => {
+    firstBytes(socket, MAX_PROXY_HEADER_BYTES, parseProxyHeader, ({ length, source }, bytes) => {
       clearTimeout(timer);
       const client = source ?? address;
       this.#sources.set(socket, client);
@@ -242,7 +242,7 @@ class NodeProxy implements RoutingProxy {
   }
 
   #readHello(socket: Socket): void {
-    firstBytes(socket, MAX_HELLO_BYTES, helloVerdict, (name, bytes) => {
+    firstBytes(socket, MAX_HELLO_BYTES, parseHello, (name, bytes) => {
       const found = this.#view.tls(name);
       if (found.kind === 'terminate') {
         socket.unshift(bytes);
@@ -314,12 +314,14 @@ const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
 
 const plainAddress = (address = ''): string => peerAddress(address);
 
-function helloVerdict(bytes: Buffer): Verdict<string> {
+function parseHello(bytes: Buffer): ParseResult<string> {
   const hello = readHello(bytes);
   return hello.kind === 'name' ? { kind: 'done', value: hello.name } : hello;
 }
 
-function proxyVerdict(bytes: Buffer): Verdict<{ readonly length: number; readonly source: string | undefined }> {
+function parseProxyHeader(
+  bytes: Buffer,
+): ParseResult<{ readonly length: number; readonly source: string | undefined }> {
   const header = readProxyHeader(bytes);
   return header.kind === 'header' ? { kind: 'done', value: header } : header;
 }

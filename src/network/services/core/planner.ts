@@ -222,7 +222,7 @@ export class ServicePlanner {
       });
       this.#destinations = after;
       this.#destinationsChanged = false;
-      if (before !== undefined) this.#touchAsking(changedAddresses(before, after));
+      if (before !== undefined) this.#touchRequesting(changedAddresses(before, after));
       return this.#context();
     }
     return {
@@ -290,7 +290,7 @@ export class ServicePlanner {
     for (const key of this.#claimants.get(ip) ?? []) this.#dirty.add(key);
   }
 
-  #touchAsking(ips: ReadonlySet<string>): void {
+  #touchRequesting(ips: ReadonlySet<string>): void {
     if (ips.size === 0) return;
     for (const [key, { requestedAddresses: requested }] of this.#plans)
       if (requested.some((ip) => ips.has(ip))) this.#dirty.add(key);

@@ -37,7 +37,7 @@ export interface HealthPlan {
 
 const DEFAULT_STARTUP = '10m';
 
-interface Verdict {
+interface MachineHealth {
   readonly machine: Machine;
   /** Reason to remediate the machine. Undefined if it is healthy, or has not been unhealthy for long enough. */
   readonly why: string | undefined;
@@ -48,31 +48,31 @@ interface Verdict {
 
 export function planHealthCheck({ check, machines, node }: HealthSnapshot, context: PlanContext): HealthPlan {
   const selector = labelSelectorOf(check.spec?.selector);
-  const verdicts = machines
+  const assessed = machines
     .filter(({ metadata }) => matchesLabels(selector, metadata?.labels))
-    .map((machine) => judge(machine, check, node, context.nowMs));
-  const healthy = verdicts.filter((each) => each.healthy).length;
-  const most = resolveIntOrPercent(check.spec?.maxUnhealthy, verdicts.length, 'down', '100%');
-  const unhealthy = verdicts.length - healthy;
+    .map((machine) => assess(machine, check, node, context.nowMs));
+  const healthy = assessed.filter((each) => each.healthy).length;
+  const most = resolveIntOrPercent(check.spec?.maxUnhealthy, assessed.length, 'down', '100%');
+  const unhealthy = assessed.length - healthy;
   const allowed = unhealthy <= most;
   const condition = allowed
     ? isTrue('RemediationAllowed')
     : isFalse(
         'RemediationAllowed',
         'TooManyUnhealthy',
-        `Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: ${verdicts.length}, unhealthy: ${unhealthy}, maxUnhealthy: ${String(check.spec?.maxUnhealthy ?? '100%')})`,
+        `Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: ${assessed.length}, unhealthy: ${unhealthy}, maxUnhealthy: ${String(check.spec?.maxUnhealthy ?? '100%')})`,
       );
   const status: MachineHealthCheckStatus = {
-    expectedMachines: verdicts.length,
+    expectedMachines: assessed.length,
     currentHealthy: healthy,
     remediationsAllowed: Math.max(0, most - unhealthy),
     conditions: withConditions(check.status?.conditions, [condition], context.nowMs),
   };
-  const next = verdicts.flatMap(({ nextMs }) => (nextMs === undefined ? [] : [nextMs]));
+  const next = assessed.flatMap(({ nextMs }) => (nextMs === undefined ? [] : [nextMs]));
   const nextMs = next.length === 0 ? undefined : Math.min(...next);
   const remediate: { machine: Machine; why: string }[] = [];
   const skipped: { machine: Machine; why: string }[] = [];
-  for (const { machine, why } of verdicts) {
+  for (const { machine, why } of assessed) {
     if (why === undefined || machine.metadata?.deletionTimestamp !== undefined) continue;
     const refusal = allowed ? refusalOf(machine) : 'RemediationRestricted';
     if (refusal === undefined) remediate.push({ machine, why });
@@ -93,15 +93,20 @@ function refusalOf(machine: Machine): string | undefined {
   return isMaster ? 'machine is a control plane machine; skipping remediation' : undefined;
 }
 
-function judge(machine: Machine, check: MachineHealthCheck, node: HealthSnapshot['node'], nowMs: number): Verdict {
-  const unhealthy = (why: string): Verdict => ({ machine, why, healthy: false, nextMs: undefined });
+function assess(
+  machine: Machine,
+  check: MachineHealthCheck,
+  node: HealthSnapshot['node'],
+  nowMs: number,
+): MachineHealth {
+  const unhealthy = (why: string): MachineHealth => ({ machine, why, healthy: false, nextMs: undefined });
   const { status, metadata } = machine;
   if (status?.phase === 'Failed') return unhealthy(`machine has failed: ${status.errorMessage ?? ''}`);
   const name = status?.nodeRef?.name;
   if (name === undefined) {
     const text = check.spec?.nodeStartupTimeout ?? DEFAULT_STARTUP;
     const startupMs = text === '0' ? 0 : (parseDuration(text) ?? 0);
-    const waits: Verdict = { machine, why: undefined, healthy: false, nextMs: undefined };
+    const waits: MachineHealth = { machine, why: undefined, healthy: false, nextMs: undefined };
     if (startupMs === 0) return waits;
     const endMs = timeMs(status?.lastUpdated ?? metadata?.creationTimestamp) + startupMs;
     return endMs <= nowMs ? unhealthy(`no node after ${text}`) : { ...waits, nextMs: endMs };

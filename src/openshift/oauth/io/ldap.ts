@@ -67,7 +67,7 @@ class LoginSockets {
   }
 
   /** Intercepts received data, so that the library gets only complete and validated messages. */
-  judged<S extends Socket>(socket: S): S {
+  guarded<S extends Socket>(socket: S): S {
     this.#sockets.add(socket);
     const frames = new LdapFrames();
     const emit = socket.emit.bind(socket);
@@ -129,9 +129,9 @@ async function authenticate(
     url: server,
     timeout: TIMEOUT_MS,
     connectTimeout: TIMEOUT_MS,
-    createConnection: ((...to: Parameters<typeof connect>) => sockets.judged(connect(...to))) as typeof connect,
+    createConnection: ((...to: Parameters<typeof connect>) => sockets.guarded(connect(...to))) as typeof connect,
     createSecureConnection: ((...to: Parameters<typeof connectTls>) =>
-      sockets.judged(connectTls(...to))) as typeof connectTls,
+      sockets.guarded(connectTls(...to))) as typeof connectTls,
   };
   const client = new Client(secure ? { ...options, tlsOptions: tls } : options);
   try {

@@ -94,8 +94,8 @@ export class Version {
         ? object
         : await this.#abandonUpdate(object, plan.givenUp);
       if (!semanticEqual(current.status, plan.status)) await this.#write(current, plan.status);
-      if (plan.ask !== undefined) {
-        const { host, wanted } = plan.ask;
+      if (plan.hostRequest !== undefined) {
+        const { host, wanted } = plan.hostRequest;
         await this.#requestUpdate(host, this.#drains(host, facts, nodes) ? { ...wanted, drain: true } : wanted);
       }
       if (plan.updatingTo === undefined && plan.status.history?.[0]?.state === 'Completed') this.#commitStore(nodes);

@@ -112,9 +112,9 @@ export function hostStep(state: HostState, view: HostView): HostAction {
     return { type: 'install', revision, overlay, reason, restart };
   }
   if (state.trial !== undefined) {
-    const verdict = judge(state, view);
+    const action = nextAction(state, view);
     // If no other revision can run, wait for health but try changed files.
-    if (verdict.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return verdict;
+    if (action.type !== 'none' || (!view.isStarting && lastGood(state) !== undefined)) return action;
   }
   const newest = newestOf(state) ?? current;
   const mayDecide = view.isStarting || view.apiAwayMs >= API_AWAY_MS;
@@ -135,7 +135,7 @@ function first(state: HostState, { target }: HostView): HostAction {
   return { type: 'install', revision, overlay: target?.overlay ?? '', reason: 'initial revision', restart: false };
 }
 
-function judge(state: HostState, { trialForMs, health }: HostView): HostAction {
+function nextAction(state: HostState, { trialForMs, health }: HostView): HostAction {
   if (health.state === 'healthy') return { type: 'succeed' };
   const isLate = trialForMs >= trialMs(state);
   if (health.state === 'starting' && !isLate) return NONE;

@@ -19,7 +19,7 @@ export const SCC_ANNOTATION = 'openshift.io/scc';
  */
 export type Scope = 'pod' | 'debuggers' | 'nothing';
 
-export type Verdict =
+export type AdmissionDecision =
   | { readonly name: string; readonly pod: Pod }
   /** Reasons why each SCC rejects the pod, in the order in which the SCCs were tried. */
   | { readonly errors: readonly FieldError[] };
@@ -36,7 +36,7 @@ export function* admitPod(
   constraints: readonly SecurityContextConstraints[],
   scope: Scope,
   hint = '',
-): Generator<SecurityContextConstraints, Verdict, NamespaceValues | undefined> {
+): Generator<SecurityContextConstraints, AdmissionDecision, NamespaceValues | undefined> {
   const errors: FieldError[] = [];
   const isHinted = ({ metadata }: SecurityContextConstraints): boolean => hint !== '' && metadata?.name === hint;
   const ordered = [...constraints.filter(isHinted), ...constraints.filter((each) => !isHinted(each))];

@@ -52,7 +52,7 @@ export interface VersionInput {
 export interface VersionPlan {
   readonly status: ClusterVersionStatus;
   /** Host to update next. */
-  readonly ask: { readonly host: string; readonly wanted: WantedUpdate } | undefined;
+  readonly hostRequest: { readonly host: string; readonly wanted: WantedUpdate } | undefined;
   /** Set if this call abandons the update. */
   readonly givenUp: GivenUp | undefined;
   /** Version to which hosts are being updated, if any. */
@@ -98,8 +98,9 @@ export function planVersion(input: VersionInput): VersionPlan {
     conditions: conditions(input, { failing, step, desired, history }),
     availableUpdates: available(input, current),
   };
-  const ask = step?.step === 'begin' && target !== undefined ? { host: step.host, wanted: target.wanted } : undefined;
-  return { status, ask, givenUp, updatingTo: completed ? undefined : target?.wanted.version };
+  const hostRequest =
+    step?.step === 'begin' && target !== undefined ? { host: step.host, wanted: target.wanted } : undefined;
+  return { status, hostRequest, givenUp, updatingTo: completed ? undefined : target?.wanted.version };
 }
 
 /** The version of the last completed update, or the version of all hosts if they were updated manually. */

@@ -59,8 +59,9 @@ export function planRollout(hosts: readonly RolloutHost[], target: WantedUpdate,
   const order = ignoresFaults ? byFaultsThenOrder : byOrder;
   const next = concerned.filter((host) => !isAt(host, target)).sort(order)[0];
   if (next === undefined) return { step: 'done', updated, skipped };
-  const ill = concerned.find((host) => !host.healthy && host !== next && (!ignoresFaults || isAt(host, target)));
-  if (ill !== undefined) return { step: 'wait', message: `waiting for ${ill.name}: ${ill.fault}`, ...counts };
+  const unhealthy = concerned.find((host) => !host.healthy && host !== next && (!ignoresFaults || isAt(host, target)));
+  if (unhealthy !== undefined)
+    return { step: 'wait', message: `waiting for ${unhealthy.name}: ${unhealthy.fault}`, ...counts };
   // A silent host would exceed the deadline of its update, so the rollout waits for the host.
   if (ignoresFaults && next.silent)
     return { step: 'wait', message: `waiting for ${next.name}: ${next.fault}`, ...counts };

@@ -133,7 +133,7 @@ export async function readSigned<M extends SignedManifest>(
       }
     }
     if (read === undefined) throw new Error(`the file ends before ${SIGNATURE_NAME}`);
-    if (left.length > 0) throw new Error(`it ends before ${left[0]?.name}`);
+    if (left.length > 0) throw new Error(`the file ends before ${left[0]?.name}`);
     return read;
   } catch (error) {
     if (error instanceof CodedError) throw error;

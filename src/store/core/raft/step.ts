@@ -14,8 +14,8 @@ export function step(node: RaftNode, message: Message): void {
     return;
   }
   if (message.term > node.term) {
-    const asks = message.type === 'preVote' || message.type === 'vote';
-    if (asks && defendsLeader(node, message)) return;
+    const isVoteRequest = message.type === 'preVote' || message.type === 'vote';
+    if (isVoteRequest && defendsLeader(node, message)) return;
     const hypothetical = message.type === 'preVote' || (message.type === 'preVoteResp' && message.granted);
     if (!hypothetical) node.becomeFollower(message.term, fromLeader(message) ? message.from : undefined);
   } else if (message.term < node.term) {

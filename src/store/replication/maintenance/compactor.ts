@@ -7,7 +7,7 @@ import type { Log } from '../../../base/log.ts';
 import type { Machine } from '../../core/mvcc/machine.ts';
 import type { Discard, LogPosition } from '../../disk/port.ts';
 import type { Replica } from '../replica.ts';
-import type { Rider } from '../replica-deps.ts';
+import type { WrittenState } from '../replica-deps.ts';
 
 /** Observes how long compaction takes, in milliseconds. */
 export interface CompactionTimes {
@@ -147,14 +147,14 @@ export class Compactor {
     return discards;
   }
 
-  written(rider: Rider): void {
-    if (rider.base !== undefined) {
-      this.#base = rider.base.index;
-      this.#deps.replica().raft.compact(rider.base.index);
+  written(state: WrittenState): void {
+    if (state.base !== undefined) {
+      this.#base = state.base.index;
+      this.#deps.replica().raft.compact(state.base.index);
     }
-    if (rider.discards.length > 0) {
+    if (state.discards.length > 0) {
       this.#writing = false;
-      this.#deps.times.removed(rider.discards.length, this.#deps.clock.monotonicMs() - this.#handedMs);
+      this.#deps.times.removed(state.discards.length, this.#deps.clock.monotonicMs() - this.#handedMs);
       for (const wake of this.#quietWaiters.splice(0)) wake();
     }
     this.#goOn();

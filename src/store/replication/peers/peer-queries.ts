@@ -45,10 +45,10 @@ export class PeerQueries {
     const { engine, peers } = this.#deps;
     const { cluster, replica } = engine;
     const request = { path: about, message, metadata: new Map<string, string>(), authRevision: 0 };
-    const ask = async (id: NodeId): Promise<void> => {
+    const query = async (id: NodeId): Promise<void> => {
       const answer = await peers()?.forward(id, request, replica.electionMs);
       if (answer?.redirect === false && answer.code === RpcCode.ok) agreed(id, answer.body);
     };
-    await Promise.allSettled(cluster.members.filter(({ id }) => id !== replica.id).map(({ id }) => ask(id)));
+    await Promise.allSettled(cluster.members.filter(({ id }) => id !== replica.id).map(({ id }) => query(id)));
   }
 }

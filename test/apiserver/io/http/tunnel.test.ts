@@ -172,6 +172,6 @@ it('reports the response of a failing proxy, and a missing response', async () =
   await tell('nothing', /did not answer within 50 ms/, { connectTimeoutMs: 50 });
   const abort = new AbortController();
   setTimeout(() => abort.abort(), 20);
-  await tell('nothing', /went away|aborted/, { signal: abort.signal });
+  await tell('nothing', /disconnected|aborted/, { signal: abort.signal });
   await new Promise((resolve) => odd.close(resolve));
 });

@@ -61,7 +61,7 @@ describe('service CA', () => {
     await plane.of(resources.services).patch('kubernetes', 'default', 'merge', {
       metadata: { annotations: { [SECRET_NAME]: 'stolen' } },
     });
-    await failed('default', /names of this service belong to the API server/);
+    await failed('default', /names of this service are reserved for the API server/);
     await assert.rejects(plane.of(resources.secrets).get('stolen', 'default'), /not found/);
   });
 

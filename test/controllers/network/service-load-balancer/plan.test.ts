@@ -133,7 +133,7 @@ test('without a pool, services share node addresses by port', () => {
 test('publishes no node address for ports that hosts reserve, and ignores excessive reports of a node', () => {
   const nodes = [node('a', '10.0.0.1')];
   for (const given of [{ port: 22 }, { port: 4789, protocol: 'UDP' }, { port: 111 }, { port: 873 }])
-    assert.match(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'] ?? '', /belongs to the hosts/);
+    assert.match(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'] ?? '', /is reserved for the hosts/);
   for (const given of [{ port: 53, protocol: 'UDP' }, { port: 443 }, { port: 1024 }, { port: 4789 }])
     assert.equal(plan([service('s', { spec: { ports: [given] } })], { nodes })['s'], '10.0.0.1');
   // A pool address belongs to the service.

@@ -85,7 +85,7 @@ describe('start of a pod', () => {
     const w = world({ initContainers: [sidecar('helper', { startupProbe: { periodSeconds: 1 } }), app('one')] });
     w.settle();
     assert.deepEqual(w.running(), ['helper']);
-    w.verdicts.set('helper-0', { startup: 'success' });
+    w.probeResults.set('helper-0', { startup: 'success' });
     w.settle();
     assert.deepEqual(w.running(), ['helper', 'one']);
     w.exit('one', 0);
@@ -162,7 +162,7 @@ describe('restart of containers', () => {
       containers: [app('main', { livenessProbe: { terminationGracePeriodSeconds: 7 } }), app('other')],
     });
     w.settle();
-    w.verdicts.set('main-0', { liveness: 'failure' });
+    w.probeResults.set('main-0', { liveness: 'failure' });
     const [kill] = w.plan().actions;
     assert.deepEqual(kill, {
       type: 'killContainer',
@@ -254,7 +254,7 @@ describe('readiness of a pod', () => {
     });
     w.settle();
     assert.equal(condition(w, 'ContainersReady')?.message, 'containers with unready status: [main]');
-    w.verdicts.set('main-0', { readiness: 'success' });
+    w.probeResults.set('main-0', { readiness: 'success' });
     w.settle();
     assert.equal(condition(w, 'ContainersReady')?.status, 'True');
     assert.equal(condition(w, 'Ready')?.reason, 'ReadinessGatesNotReady');

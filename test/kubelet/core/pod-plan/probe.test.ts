@@ -13,7 +13,7 @@ const play = (kind: ProbeKind, outcomes: string, thresholds: { success?: number;
   let seen = '';
   for (const outcome of outcomes) {
     state = stepProbe(kind, state, outcome === '+' ? 'success' : 'failure', timing);
-    seen += state.verdict === undefined ? '?' : state.verdict === 'success' ? '+' : '-';
+    seen += state.result === undefined ? '?' : state.result === 'success' ? '+' : '-';
   }
   return seen;
 };

@@ -7,7 +7,7 @@ import { type PodAction, type PodPlan, planPod } from '../../../../src/kubelet/c
 import {
   ANNOTATIONS,
   type PodSnapshot,
-  type ProbeVerdicts,
+  type ProbeResults,
   startedContainers,
 } from '../../../../src/kubelet/core/pod-plan/snapshot.ts';
 import { podStatus } from '../../../../src/kubelet/core/pod-plan/status.ts';
@@ -20,7 +20,7 @@ export class World {
   nowMs = 1_800_000_000_000;
   sandboxes: Mutable<SandboxStatus>[] = [];
   containers: Mutable<ContainerStatus>[] = [];
-  verdicts = new Map<string, ProbeVerdicts>();
+  probeResults = new Map<string, ProbeResults>();
   backOff = new Map<string, BackOffEntry>();
   termination: { startedAtMs: number; graceSeconds: number } | undefined;
   started: readonly ContainerStatus[] = [];
@@ -39,7 +39,7 @@ export class World {
       sandboxes: this.sandboxes,
       containers: this.containers,
       started: this.started,
-      verdicts: this.verdicts,
+      probeResults: this.probeResults,
       startFailures: new Map(),
       backOff: this.backOff,
       restartCounts: new Map(),
@@ -135,7 +135,7 @@ export class World {
       case 'killContainer':
         this.history.push(`kill ${action.name}`);
         this.exit(action.name, 143);
-        this.verdicts.delete(action.containerId);
+        this.probeResults.delete(action.containerId);
         return;
       case 'startContainer': {
         this.history.push(`start ${action.name}#${action.attempt}`);

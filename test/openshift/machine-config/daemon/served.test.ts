@@ -58,11 +58,14 @@ test('rejects an invalid response of the machine config server', root, () =>
     const ignition = { version: '3.2.0' };
     await assert.rejects(applyServedConfig('<html>', parts), /machine config server: is not JSON/);
     await assert.rejects(applyServedConfig('{"ignition":{}}', parts), /config\.ignition\.version: /);
-    await assert.rejects(applyServedConfig(JSON.stringify({ ignition }), parts), /the answer lacks .*node-annotations/);
+    await assert.rejects(
+      applyServedConfig(JSON.stringify({ ignition }), parts),
+      /the response has no file .*node-annotations/,
+    );
     const shadow = answer({}, { ignition, storage: { files: [{ path: '/etc/shadow' }] } });
     await assert.rejects(
       applyServedConfig(shadow, parts),
-      /rendered-worker-1: .*\/etc\/shadow: it holds the accounts of the host/,
+      /rendered-worker-1: .*\/etc\/shadow: the file contains the accounts of the host/,
     );
   }),
 );

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
+  type AdmissionDecision,
   admitPod,
   errorsText,
   isSameToConstraints,
   type Scope,
-  type Verdict,
 } from '../../../../src/openshift/security-context-constraints/core/admit.ts';
 import { DEFAULT_CONSTRAINTS } from '../../../../src/openshift/security-context-constraints/core/defaults.ts';
 import { parseBlock } from '../../../../src/openshift/security-context-constraints/core/namespace-values.ts';
@@ -53,7 +53,7 @@ function tried(
   namespace: typeof NAMESPACE,
   scope: Scope,
   hint = '',
-): Verdict {
+): AdmissionDecision {
   const constraints = candidates.map(({ scc }) => scc);
   const trial = admitPod(of, constraints, scope, hint);
   let step = trial.next();
@@ -70,8 +70,8 @@ function admit(of: Pod, usable: readonly SecurityContextConstraints[], namespace
 }
 
 function refusal(of: Pod, scc: SecurityContextConstraints): string {
-  const verdict = admit(of, [scc]);
-  return 'errors' in verdict ? errorsText(verdict.errors) : '';
+  const decision = admit(of, [scc]);
+  return 'errors' in decision ? errorsText(decision.errors) : '';
 }
 
 describe('order of security context constraints', () => {
@@ -104,9 +104,9 @@ describe('order of security context constraints', () => {
 
 describe('defaults of the built-in security context constraints', () => {
   const filled = (of: Pod, name: string): Pod => {
-    const verdict = admit(of, [named(name)]);
-    assert.ok('pod' in verdict, 'errors' in verdict ? errorsText(verdict.errors) : '');
-    return verdict.pod;
+    const decision = admit(of, [named(name)]);
+    assert.ok('pod' in decision, 'errors' in decision ? errorsText(decision.errors) : '');
+    return decision.pod;
   };
 
   it('restricted-v2 sets user, groups, SELinux level and seccomp profile, and drops all capabilities', () => {
@@ -425,8 +425,8 @@ describe('selection of security context constraints', () => {
 
   it('selects the first security context constraints that the user may use and that admit the pod', () => {
     const chosen = (of: Pod, ...usable: string[]) => {
-      const verdict = tried(of, candidates(...usable), NAMESPACE, 'pod');
-      return 'name' in verdict ? verdict.name : undefined;
+      const decision = tried(of, candidates(...usable), NAMESPACE, 'pod');
+      return 'name' in decision ? decision.name : undefined;
     };
     assert.equal(chosen(pod(), 'restricted-v2', 'privileged'), 'restricted-v2');
     assert.equal(chosen(secured({ runAsUser: 0 }), 'restricted-v2', 'privileged'), 'privileged');
@@ -435,9 +435,9 @@ describe('selection of security context constraints', () => {
   });
 
   it('the rejection of a pod lists every security context constraint that was tried', () => {
-    const verdict = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
-    assert.ok('errors' in verdict);
-    const text = errorsText(verdict.errors);
+    const decision = tried(secured({ privileged: true }), candidates('restricted-v2'), NAMESPACE, 'pod');
+    assert.ok('errors' in decision);
+    const text = errorsText(decision.errors);
     assert.match(
       text,
       /^\[provider "anyuid": Forbidden: not usable by user or serviceaccount, provider restricted-v2: /,
@@ -461,9 +461,9 @@ describe('selection of security context constraints', () => {
     assert.ok('pod' in first);
     const debugged = structuredClone(first.pod);
     if (debugged.spec !== undefined) debugged.spec.ephemeralContainers = [{ name: 'd' }];
-    const verdict = tried(debugged, usable, NAMESPACE, 'debuggers');
-    assert.ok('pod' in verdict);
-    assert.equal(verdict.pod.spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
+    const decision = tried(debugged, usable, NAMESPACE, 'debuggers');
+    assert.ok('pod' in decision);
+    assert.equal(decision.pod.spec?.ephemeralContainers?.[0]?.securityContext?.runAsUser, MIN);
     assert.ok('errors' in tried(pod({ ephemeralContainers: [{ name: 'd' }] }), usable, NAMESPACE, 'debuggers'));
   });
 

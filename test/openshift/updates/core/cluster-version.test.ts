@@ -96,11 +96,11 @@ class Cluster {
   run(broken?: { readonly host: string; readonly version: string }): VersionPlan {
     for (let round = 0; round < 50; round++) {
       const plan = this.plan();
-      if (plan.ask === undefined) {
+      if (plan.hostRequest === undefined) {
         if (plan.updatingTo === undefined) return this.plan();
         continue;
       }
-      const { host, wanted } = plan.ask;
+      const { host, wanted } = plan.hostRequest;
       this.requests.push(`${host} ${wanted.version}`);
       const fails = broken?.host === host && broken.version === wanted.version;
       this.change(host, {
@@ -178,10 +178,10 @@ test('starts the update of a host only while all other hosts are healthy', () =>
   cluster.releases = [release('0.2.0')];
   cluster.change('m3', { healthy: false, fault: 'api: no answer' });
   cluster.want('0.2.0');
-  assert.equal(cluster.plan().ask, undefined);
+  assert.equal(cluster.plan().hostRequest, undefined);
   assert.match(cluster.condition('Progressing').message ?? '', /waiting for m3: api: no answer/);
   cluster.change('m3', { healthy: true, fault: '' });
-  assert.equal(cluster.plan().ask?.host, 'm2');
+  assert.equal(cluster.plan().hostRequest?.host, 'm2');
 });
 
 test('does not complete an update before every host has confirmed the new version', () => {
@@ -189,7 +189,7 @@ test('does not complete an update before every host has confirmed the new versio
   cluster.releases = [release('0.2.0')];
   cluster.plan();
   cluster.want('0.2.0');
-  const wanted = cluster.plan().ask?.wanted;
+  const wanted = cluster.plan().hostRequest?.wanted;
   assert.ok(wanted);
   cluster.change('m1', { wanted, version: '0.2.0', update: { ...confirmed(wanted), state: 'Restarting' } });
   const trying = cluster.plan();
@@ -227,7 +227,7 @@ test('the update of a host fails if the host is not healthy after ten minutes', 
   cluster.plan();
   cluster.releases = [release('0.2.0')];
   cluster.want('0.2.0');
-  const requested = cluster.plan().ask;
+  const requested = cluster.plan().hostRequest;
   assert.ok(requested);
   cluster.change(requested.host, {
     wanted: requested.wanted,
@@ -273,14 +273,14 @@ test('Upgradeable=False blocks minor updates, but neither patch updates nor forc
   cluster.plan();
   assert.equal(cluster.condition('Upgradeable').reason, 'KubeletSkewUnsupported');
   cluster.want('0.2.0');
-  assert.equal(cluster.plan().ask, undefined);
+  assert.equal(cluster.plan().hostRequest, undefined);
   assert.equal(cluster.condition('Failing').reason, 'UpgradePreconditionCheckFailed');
   assert.deepEqual(cluster.history, ['0.1.0 Completed']);
   cluster.want('0.1.1');
-  assert.ok(cluster.plan().ask);
+  assert.ok(cluster.plan().hostRequest);
   cluster.run();
   cluster.want('0.2.0', true);
-  assert.ok(cluster.plan().ask);
+  assert.ok(cluster.plan().hostRequest);
 });
 
 test('rejects a downgrade or an unknown release, and performs a forced downgrade', () => {
@@ -288,7 +288,7 @@ test('rejects a downgrade or an unknown release, and performs a forced downgrade
   cluster.plan();
   cluster.releases = [release('0.0.9')];
   cluster.want('0.0.9');
-  assert.equal(cluster.plan().ask, undefined);
+  assert.equal(cluster.plan().hostRequest, undefined);
   assert.match(cluster.condition('Failing').message ?? '', /0\.0\.9 is older than 0\.1\.0; --force overrides/);
   cluster.want('0.7.0');
   assert.equal(cluster.plan().ask, undefined);
@@ -328,9 +328,9 @@ test('stops an update when desiredUpdate is cleared, and returns updated hosts w
   cluster.releases = [release('0.1.0'), release('0.2.0')];
   cluster.run();
   cluster.want('0.2.0');
-  const { ask } = cluster.plan();
-  assert.equal(ask?.host, 'm2');
-  cluster.change('m2', { wanted: ask.wanted, version: '0.2.0', update: confirmed(ask.wanted) });
+  const { hostRequest } = cluster.plan();
+  assert.equal(hostRequest?.host, 'm2');
+  cluster.change('m2', { wanted: hostRequest.wanted, version: '0.2.0', update: confirmed(hostRequest.wanted) });
   cluster.clear();
   assert.equal(cluster.run().updatingTo, undefined);
   assert.deepEqual(cluster.requests, []);
@@ -350,9 +350,9 @@ test('returns all updated hosts when the earlier release is requested during an 
   cluster.releases = [release('0.1.0'), release('0.2.0')];
   cluster.run();
   cluster.want('0.2.0');
-  const { ask } = cluster.plan();
-  assert.equal(ask?.host, 'm2');
-  cluster.change('m2', { wanted: ask.wanted, version: '0.2.0', update: confirmed(ask.wanted) });
+  const { hostRequest } = cluster.plan();
+  assert.equal(hostRequest?.host, 'm2');
+  cluster.change('m2', { wanted: hostRequest.wanted, version: '0.2.0', update: confirmed(hostRequest.wanted) });
   cluster.want('0.1.0', true);
   cluster.run();
   assert.deepEqual(cluster.requests, ['m2 0.1.0']);
@@ -393,13 +393,13 @@ test('returns hosts that an abandoned release made unhealthy to the former versi
   cluster.change('w1', { healthy: false, silent: true, fault: 'the host does not report' });
   cluster.change('m2', { version: '0.1.0', update: failure(wanted) });
   for (let round = 0; round < 10; round++) {
-    const { ask } = cluster.plan();
-    if (ask === undefined) continue;
-    cluster.requests.push(ask.host);
-    cluster.change(ask.host, {
-      wanted: ask.wanted,
+    const { hostRequest } = cluster.plan();
+    if (hostRequest === undefined) continue;
+    cluster.requests.push(hostRequest.host);
+    cluster.change(hostRequest.host, {
+      wanted: hostRequest.wanted,
       version: '0.1.0',
-      update: confirmed(ask.wanted),
+      update: confirmed(hostRequest.wanted),
       healthy: true,
       fault: '',
     });
@@ -410,7 +410,7 @@ test('returns hosts that an abandoned release made unhealthy to the former versi
     /3 of 4 hosts done .* waiting for w1: the host does not report/,
   );
   cluster.change('w1', { healthy: true, silent: false, fault: '' });
-  assert.equal(cluster.plan().ask?.host, 'w1');
+  assert.equal(cluster.plan().hostRequest?.host, 'w1');
 });
 
 test('starts an update while hosts are unhealthy only if the update is forced', () => {
@@ -419,7 +419,7 @@ test('starts an update while hosts are unhealthy only if the update is forced', 
   cluster.releases = [release('0.2.0')];
   cluster.change('m3', { healthy: false, fault: 'api: no answer' });
   cluster.want('0.2.0');
-  assert.equal(cluster.plan().ask, undefined);
+  assert.equal(cluster.plan().hostRequest, undefined);
   cluster.want('0.2.0', true);
-  assert.equal(cluster.plan().ask?.host, 'm3');
+  assert.equal(cluster.plan().hostRequest?.host, 'm3');
 });

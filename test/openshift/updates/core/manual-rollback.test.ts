@@ -82,7 +82,7 @@ test('rejects a manual rollback on hosts without a former release', () => {
 
 test('hyperedge bundle rollback --restore-store restores the store of a host that was already rolled back', () => {
   const back = { record: { ...DONE, phase: 'failed' }, link: '0.1.0' } as const;
-  assert.throws(() => planManualRollback(facts(back), false), /back at 0\.1\.0 already/);
+  assert.throws(() => planManualRollback(facts(back), false), /already runs 0\.1\.0 again/);
   assert.equal(planManualRollback(facts(back), true).snapshot, 'store-0.1.0.db');
 });
 

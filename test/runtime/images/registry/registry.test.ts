@@ -223,7 +223,7 @@ describe('image pulls', { skip: process.getuid?.() === 0 ? false : 'needs root',
   const failures: Readonly<Record<string, readonly [string, RegExp]>> = {
     'missing:2': ['image-not-found', /MANIFEST_UNKNOWN/],
     'forbidden:1': ['image-pull-denied', /about DENIED/],
-    'page/401:1': ['image-pull-denied', /unknown authentication/],
+    'page/401:1': ['image-pull-denied', /unsupported authentication scheme/],
     'page/403:1': ['image-pull-denied', /answered 403$/],
     'page/404:1': ['image-not-found', /answered 404$/],
     'page/502:1': ['image-pull', /answered 502$/],

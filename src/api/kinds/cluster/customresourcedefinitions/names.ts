@@ -5,7 +5,7 @@
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../../generated/apiextensions/v1.ts';
 import type { Condition } from './conditions.ts';
 
-export interface NamingVerdict {
+export interface NamingResult {
   readonly accepted: CustomResourceDefinitionNames;
   readonly condition: Condition;
   /** New Established condition. Undefined: the condition stays unchanged. */
@@ -20,7 +20,7 @@ export function acceptNames(
   definition: CustomResourceDefinition,
   others: readonly (CustomResourceDefinitionNames | undefined)[],
   established: boolean,
-): NamingVerdict {
+): NamingResult {
   const resources = new Set<string>();
   const kinds = new Set<string>();
   for (const names of others) {

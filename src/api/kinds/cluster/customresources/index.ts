@@ -230,7 +230,7 @@ function mainStrategy(
     warnings: (object, old) => finalizerWarnings(object, old),
     validateCreate: (object) => validate(lazy, scale, object, undefined),
     validateUpdate: (object, old) => validate(lazy, scale, object, old),
-    judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
+    validateExpensive: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
   };
 }
 
@@ -267,7 +267,7 @@ function statusStrategy(lazy: VersionSchema, scale: ScaleMapping | undefined): W
       if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
     },
     validateUpdate: (object, old) => validateStatus(lazy, scale, object, old),
-    judge: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
+    validateExpensive: (object, old) => lazy.rules(asJson(object), old === undefined ? undefined : asJson(old)),
   };
 }
 

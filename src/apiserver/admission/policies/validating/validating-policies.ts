@@ -17,7 +17,7 @@ import type { Policy } from '../generic/composition.ts';
 import { PolicyMetrics } from '../generic/metrics.ts';
 import { misconfiguration, paramsOf } from '../generic/params.ts';
 import { compileValidating, type ValidatingPolicy } from './compile.ts';
-import { type Failure, type Given, judge } from './judge.ts';
+import { evaluatePolicy, type Failure, type Given } from './evaluate.ts';
 
 const FAILURE_KEY = 'validation.policy.admission.k8s.io/validation_failure';
 /** Size limit of an audit annotation in bytes. */
@@ -69,7 +69,7 @@ class Dispatch {
       if (as === undefined || !(await selects(policy.match, this.#request, this.#sources.namespaces))) continue;
       const problem = misconfiguration(policy, this.#sources.kinds());
       if (problem !== undefined) this.#misconfigured(policy, `'${policy.name}'`, problem);
-      else await this.#judge(policy, bindings, documentsOf(await describeRequest(this.#request, as, '')));
+      else await this.#evaluate(policy, bindings, documentsOf(await describeRequest(this.#request, as, '')));
     }
     const [first] = this.#denials;
     if (first !== undefined) throw refusal(this.#request, first);
@@ -83,7 +83,7 @@ class Dispatch {
     });
   }
 
-  async #judge(policy: ValidatingPolicy, bindings: readonly Binding[], documents: Documents): Promise<void> {
+  async #evaluate(policy: ValidatingPolicy, bindings: readonly Binding[], documents: Documents): Promise<void> {
     const { kinds, namespaces, nowMs } = this.#sources;
     const annotations = new Map<string, Set<string>>();
     for (const binding of bindings) {
@@ -98,12 +98,12 @@ class Dispatch {
       }
       for (const param of params) {
         const given = this.#given(documents, param);
-        const judged = await withAnswers(() => judge(policy, given, nowMs));
-        for (const failure of judged.ignored) this.#record(policy, binding, failure, 'allow');
-        for (const failure of judged.failures)
+        const result = await withAnswers(() => evaluatePolicy(policy, given, nowMs));
+        for (const failure of result.ignored) this.#record(policy, binding, failure, 'allow');
+        for (const failure of result.failures)
           for (const action of binding.actions) this.#enact(policy, binding, failure, ACTIONS[action] ?? 'deny');
-        for (const failure of judged.unannotated) this.#enact(policy, binding, failure, 'deny');
-        for (const [key, value] of judged.annotations) {
+        for (const failure of result.unannotated) this.#enact(policy, binding, failure, 'deny');
+        for (const [key, value] of result.annotations) {
           const known = annotations.get(key) ?? new Set();
           annotations.set(key, known.add(Buffer.from(value).subarray(0, MAX_ANNOTATION).toString()));
         }

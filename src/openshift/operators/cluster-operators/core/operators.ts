@@ -47,15 +47,15 @@ function assessEtcd(facts: ProbeFacts): Assessment {
   const voters = members.filter(({ learner }) => !learner);
   const healthy = voters.filter(({ state }) => state === 'ok');
   const well = `${healthy.length} of ${voters.length} members are available`;
-  const ill = [
+  const unhealthy = [
     ...members.filter(({ state }) => state !== 'ok').map(({ name, state }) => `${name || 'a new member'} is ${state}`),
     ...members.flatMap(({ name, state, errors }) => (state === 'ok' ? errors.map((each) => `${name}: ${each}`) : [])),
   ].map((message) => ({ reason: 'Member', message }));
-  const degraded = { reason: 'EtcdMembersDegraded', message: `${well}; ${listed(ill)}` };
+  const degraded = { reason: 'EtcdMembersDegraded', message: `${well}; ${listed(unhealthy)}` };
   if (!quorum || healthy.length <= voters.length / 2) {
     return { well, degraded, unavailable: { reason: 'NoQuorum', message: `no quorum: ${well}` } };
   }
-  return ill.length === 0 ? { well } : { well, degraded };
+  return unhealthy.length === 0 ? { well } : { well, degraded };
 }
 
 /**

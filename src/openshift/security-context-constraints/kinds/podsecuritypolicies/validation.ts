@@ -43,7 +43,7 @@ export function validatePolicy({ metadata, spec = {} }: PodSecurityPolicy): Fiel
 /** Validates the seccomp and AppArmor annotations, which never became fields of this kind. */
 function profileErrors(annotations: Readonly<Record<string, string>>): FieldError[] {
   const found: FieldError[] = [];
-  const judge = (key: string, isRight: (profile: string) => boolean, detail: string): void => {
+  const check = (key: string, isRight: (profile: string) => boolean, detail: string): void => {
     const value = annotations[key] ?? '';
     const profiles = key.includes('allowedProfile') ? value.split(',') : [value];
     if (value !== '' && !profiles.every(isRight))
@@ -51,13 +51,13 @@ function profileErrors(annotations: Readonly<Record<string, string>>): FieldErro
   };
   const isArmor = (profile: string): boolean => /^(?:|runtime\/default|unconfined|localhost\/.*)$/.test(profile);
   for (const which of ['defaultProfileName', 'allowedProfileNames'])
-    judge(`apparmor.security.beta.kubernetes.io/${which}`, isArmor, 'invalid AppArmor profile name');
+    check(`apparmor.security.beta.kubernetes.io/${which}`, isArmor, 'invalid AppArmor profile name');
   const isSeccomp = (profile: string): boolean =>
     /^(?:(?:runtime|docker)\/default|unconfined|localhost\/(?!\/)(?!(?:.*\/)?\.\.(?:\/|$)).+)$/.test(profile);
   const seccomp = 'seccomp.security.alpha.kubernetes.io';
-  judge(`${seccomp}/defaultProfileName`, isSeccomp, 'must be a valid seccomp profile');
+  check(`${seccomp}/defaultProfileName`, isSeccomp, 'must be a valid seccomp profile');
   const isAllowed = (profile: string): boolean => profile === ALL || isSeccomp(profile);
-  judge(`${seccomp}/allowedProfileNames`, isAllowed, 'must be a valid seccomp profile');
+  check(`${seccomp}/allowedProfileNames`, isAllowed, 'must be a valid seccomp profile');
   return found;
 }
 

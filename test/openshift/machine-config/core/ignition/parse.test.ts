@@ -96,7 +96,7 @@ test('rejects an Ignition config with hostile paths or names', () => {
   const units = (name: string) => config({ systemd: { units: [{ name }] } });
   assert.match(firstOf(units('../x'), 'invalid'), /units\[0\]\.name: .*invalid systemd unit/);
   assert.match(firstOf(units('../x.service'), 'invalid'), /units\[0\]\.name/);
-  assert.match(firstOf(units('hyperedge.service'), 'refused'), /hyperedge owns it/);
+  assert.match(firstOf(units('hyperedge.service'), 'refused'), /hyperedge manages the file/);
   const dropin = config({ systemd: { units: [{ name: 'a.service', dropins: [{ name: '../../x.conf' }] }] } });
   assert.match(firstOf(dropin, 'invalid'), /units\[0\]\.dropins\[0\]\.name/);
   const key = (text: string) => config({ passwd: { users: [{ name: 'core', sshAuthorizedKeys: [text] }] } });

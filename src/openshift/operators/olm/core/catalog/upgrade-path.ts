@@ -17,14 +17,14 @@ export const editedVersion = (before: CatalogCopy, digest: string): CatalogCopy 
   ancestors: [before.version, ...before.ancestors].slice(0, MAX_ANCESTORS),
 });
 
-export type Judgement =
+export type UpgradeDecision =
   /** Copy that all masters should have. */
   | { readonly newest: CatalogCopy }
   /** Digests of copies that were edited independently of each other. */
   | { readonly conflict: readonly string[] };
 
 /** Compares the copies of all masters; undefined if there is no copy. */
-export function resolveCopies(copies: readonly CatalogCopy[]): Judgement | undefined {
+export function resolveCopies(copies: readonly CatalogCopy[]): UpgradeDecision | undefined {
   const ancestors = new Map<string, Set<string>>();
   for (const copy of copies)
     ancestors.set(copy.version, new Set([...(ancestors.get(copy.version) ?? []), ...copy.ancestors]));

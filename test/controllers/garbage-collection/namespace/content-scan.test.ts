@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject } from '../../../../src/api/meta/object.ts';
 import type { ListOptions, ResourceClient } from '../../../../src/client/types.ts';
-import { ContentSurvey } from '../../../../src/controllers/garbage-collection/namespace/survey.ts';
+import { ContentScan } from '../../../../src/controllers/garbage-collection/namespace/content-scan.ts';
 import { systemClock as clock } from '../../../../src/host/process/process.ts';
 
 const kindOf = (plural: string) => ({
@@ -26,7 +26,7 @@ interface Server {
 function startSurvey({ objects, broken = [], errors = [] }: Server) {
   const calls: string[] = [];
   const abort = new AbortController();
-  const survey = new ContentSurvey({
+  const scan = new ContentScan({
     clock,
     signal: abort.signal,
     discover: async () => {
@@ -48,19 +48,19 @@ function startSurvey({ objects, broken = [], errors = [] }: Server) {
         },
       }) as unknown as ResourceClient<KubeObject>,
   });
-  const kindsIn = async (namespace: string) => [...(await survey.find(namespace)).kinds].map(({ plural }) => plural);
-  return { survey, calls, abort, kindsIn };
+  const kindsIn = async (namespace: string) => [...(await scan.find(namespace)).kinds].map(({ plural }) => plural);
+  return { scan, calls, abort, kindsIn };
 }
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `n${index}`);
 
-test('a survey of one namespace lists only objects of the namespace, and does not request cluster-scoped kinds', async () => {
+test('a scan of one namespace lists only objects of the namespace, and does not request cluster-scoped kinds', async () => {
   const { kindsIn, calls } = startSurvey({ objects: { maps: ['n0', 'other'], secrets: ['other'] } });
   assert.deepEqual(await kindsIn('n0'), ['maps']);
   assert.deepEqual(calls, ['discover', 'maps n0', 'secrets n0']);
 });
 
-test('a survey lists each kind once for many namespaces', async () => {
+test('a scan lists each kind once for many namespaces', async () => {
   const { kindsIn, calls } = startSurvey({ objects: { maps: ['n3', 'other'], secrets: ['n3', 'n4'] } });
   const found = await Promise.all(names(100).map(kindsIn));
   assert.deepEqual(calls, ['discover', 'maps *', 'secrets *']);
@@ -69,7 +69,7 @@ test('a survey lists each kind once for many namespaces', async () => {
   assert.deepEqual(found[5], []);
 });
 
-test('a survey reads further pages of a cluster-wide list if single lists per namespace need more requests', async () => {
+test('a scan reads further pages of a cluster-wide list if single lists per namespace need more requests', async () => {
   const objects = { maps: [...Array(999).fill('other'), 'n7', ...Array(20).fill('other')] };
   const many = startSurvey({ objects });
   assert.deepEqual((await Promise.all(names(100).map(many.kindsIn)))[7], ['maps']);
@@ -80,14 +80,14 @@ test('a survey reads further pages of a cluster-wide list if single lists per na
   assert.equal(few.calls.filter((call) => call.startsWith('maps n')).length, 10);
 });
 
-test('a survey reports a kind as present if its list fails', async () => {
-  const { kindsIn, survey } = startSurvey({ objects: {}, broken: ['secrets'], errors: ['example.com/v1: no'] });
+test('a scan reports a kind as present if its list fails', async () => {
+  const { kindsIn, scan } = startSurvey({ objects: {}, broken: ['secrets'], errors: ['example.com/v1: no'] });
   assert.deepEqual(await kindsIn('n0'), ['secrets']);
   for (const found of await Promise.all(names(20).map(kindsIn))) assert.deepEqual(found, ['secrets']);
-  assert.deepEqual((await survey.find('n0')).discoveryErrors, ['example.com/v1: no']);
+  assert.deepEqual((await scan.find('n0')).discoveryErrors, ['example.com/v1: no']);
 });
 
-test('starts a new survey for a namespace that arrives during a survey', async () => {
+test('starts a new scan for a namespace that arrives during a scan', async () => {
   const objects: Record<string, string[]> = {};
   const { kindsIn, calls } = startSurvey({ objects });
   const first = kindsIn('n0');
@@ -99,9 +99,9 @@ test('starts a new survey for a namespace that arrives during a survey', async (
 });
 
 test('rejects waiting namespaces when the controller stops', async () => {
-  const { survey, abort } = startSurvey({ objects: {} });
-  await survey.find('n0');
-  const waiting = survey.find('n1');
+  const { scan, abort } = startSurvey({ objects: {} });
+  await scan.find('n0');
+  const waiting = scan.find('n1');
   abort.abort();
   await assert.rejects(waiting);
 });

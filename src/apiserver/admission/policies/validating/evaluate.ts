@@ -22,7 +22,7 @@ export interface Failure {
   readonly seconds: number;
 }
 
-interface Judgement {
+interface PolicyResult {
   readonly failures: readonly Failure[];
   /** Failures that the failure policy ignores. */
   readonly ignored: readonly Failure[];
@@ -31,7 +31,7 @@ interface Judgement {
   readonly unannotated: readonly Failure[];
 }
 
-const NOTHING: Judgement = { failures: [], ignored: [], annotations: [], unannotated: [] };
+const NOTHING: PolicyResult = { failures: [], ignored: [], annotations: [], unannotated: [] };
 
 /**
  * Resolvers of variables, without the policy's own `variables`. Match conditions have a resolver of their own, because
@@ -43,8 +43,12 @@ export interface Given {
 }
 
 /** Evaluates the policy. Yields at the end of each turn. */
-export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => number): Generator<undefined, Judgement> {
-  const failed = (error: unknown): Judgement => {
+export function* evaluatePolicy(
+  policy: ValidatingPolicy,
+  given: Given,
+  nowMs: () => number,
+): Generator<undefined, PolicyResult> {
+  const failed = (error: unknown): PolicyResult => {
     rethrowPending(error);
     const failure = { message: messageOf(error), reason: undefined, index: 0, seconds: 0 };
     return policy.ignoresFailure ? { ...NOTHING, ignored: [failure] } : { ...NOTHING, failures: [failure] };
@@ -70,7 +74,7 @@ export function* judge(policy: ValidatingPolicy, given: Given, nowMs: () => numb
   return run;
 }
 
-class Run implements Judgement {
+class Run implements PolicyResult {
   readonly failures: Failure[] = [];
   readonly ignored: Failure[] = [];
   readonly annotations: [string, string][] = [];
@@ -91,14 +95,14 @@ class Run implements Judgement {
       { expression, message, messageExpression, reason = 'Invalid' },
     ] of this.#policy.validations.entries()) {
       const began = this.#nowMs();
-      const judged = (what: string, why: string | undefined): Failure => ({
+      const failed = (what: string, why: string | undefined): Failure => ({
         message: what,
         reason: why,
         index,
         seconds: (this.#nowMs() - began) / 1000,
       });
       const broken = (what: string): void =>
-        void (this.#policy.ignoresFailure ? this.ignored : this.failures).push(judged(what, undefined));
+        void (this.#policy.ignoresFailure ? this.ignored : this.failures).push(failed(what, undefined));
       try {
         const holds = evaluateOne(expression, variables, budget) === true;
         if (budget.isTurnOver()) yield;
@@ -111,7 +115,7 @@ class Run implements Judgement {
       try {
         const evaluated = messageExpression === undefined ? '' : messageBy(messageExpression, variables, budget);
         const plain = evaluated === '' ? (message ?? '').trim() : evaluated;
-        this.failures.push(judged(plain === '' ? `failed expression: ${expression.source.trim()}` : plain, reason));
+        this.failures.push(failed(plain === '' ? `failed expression: ${expression.source.trim()}` : plain, reason));
       } catch (error) {
         rethrowPending(error);
         broken(`failed messageExpression: ${messageOf(error)}`);

@@ -16,7 +16,7 @@ export interface Found {
   readonly discoveryErrors: readonly string[];
 }
 
-export interface SurveyDeps {
+export interface ContentScanDeps {
   readonly discover: (signal?: AbortSignal) => Promise<Discovery>;
   readonly client: AnyKind['client'];
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export interface SurveyDeps {
 
 /** Maximum number of concurrent lists. */
 const PARALLEL = 8;
-/** Minimum time between the starts of two surveys. Namespaces that arrive in this time share the next survey. */
+/** Minimum time between the starts of two scans. Namespaces that arrive in this time share the next scan. */
 const INTERVAL_MS = 500;
 const PAGE = 500;
 /** Number of namespaces from which one list over all namespaces costs less than one list per namespace. */
@@ -38,18 +38,18 @@ interface Batch {
   readonly result: PromiseWithResolvers<ReadonlyMap<string, Found>>;
 }
 
-export class ContentSurvey {
-  readonly #deps: SurveyDeps;
+export class ContentScan {
+  readonly #deps: ContentScanDeps;
   readonly #slots = new Slots(PARALLEL);
   #next: Batch | undefined;
   #running = false;
   #startedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: SurveyDeps) {
+  constructor(deps: ContentScanDeps) {
     this.#deps = deps;
   }
 
-  /** Content of a terminating namespace, from a survey that starts after the call. */
+  /** Content of a terminating namespace, from a scan that starts after the call. */
   async find(namespace: string): Promise<Found> {
     this.#next ??= { namespaces: new Set(), result: Promise.withResolvers() };
     const { namespaces, result } = this.#next;
@@ -60,7 +60,7 @@ export class ContentSurvey {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // Namespaces that are added in the same turn of the event loop share the first survey.
+    // Namespaces that are added in the same turn of the event loop share the first scan.
     await Promise.resolve();
     while (this.#next !== undefined) {
       await this.#pause();
@@ -69,7 +69,7 @@ export class ContentSurvey {
       this.#startedMs = this.#deps.clock.monotonicMs();
       try {
         this.#deps.signal.throwIfAborted();
-        result.resolve(await this.#survey([...namespaces]));
+        result.resolve(await this.#scan([...namespaces]));
       } catch (error) {
         result.reject(error);
       }
@@ -91,7 +91,7 @@ export class ContentSurvey {
     signal.removeEventListener('abort', stop);
   }
 
-  async #survey(namespaces: readonly string[]): Promise<ReadonlyMap<string, Found>> {
+  async #scan(namespaces: readonly string[]): Promise<ReadonlyMap<string, Found>> {
     const { kinds, errors } = await this.#deps.discover(this.#deps.signal);
     const found = new Map(namespaces.map((name) => [name, new Set<DiscoveredKind>()]));
     await Promise.all(

@@ -9,7 +9,7 @@ import { createResourceOf } from './stored-resources.ts';
 const ROOT = '/registry/';
 const PAGE = 200;
 
-export interface SurveyDeps {
+export interface EncryptionScanDeps {
   /** The store without the decorator for encryption, so its values are as stored. */
   readonly store: Store;
   readonly source: EncryptionSource;
@@ -27,7 +27,7 @@ export interface StoredForm {
   readonly objects: number;
 }
 
-export interface Survey {
+export interface EncryptionScan {
   readonly forms: readonly StoredForm[];
   /** Keys of values that no configured provider can decrypt. */
   readonly unreadable: readonly string[];
@@ -41,7 +41,7 @@ export interface Survey {
 /**
  * Reads all values that can be encrypted. With `rewrite`, rewrites values of another scheme. Rejects with StoreErrors.
  */
-export async function surveyEncryption(deps: SurveyDeps, rewrite: boolean): Promise<Survey> {
+export async function scanEncryption(deps: EncryptionScanDeps, rewrite: boolean): Promise<EncryptionScan> {
   const resourceOf = createResourceOf();
   // Kinds that expire are not rewritten: without its lease, an object would never expire.
   const expiring = new Set(
