@@ -67,7 +67,7 @@ export async function createOffline(options: OfflineOptions): Promise<OfflineMan
   for (const path of options.packages) {
     const architecture = PACKAGE_ARCHITECTURES[/_([a-z0-9]+)\.deb$/.exec(path)?.[1] ?? ''];
     if (architecture === undefined)
-      throw new CodedError('bad-flag', `${path}: is not a package for amd64 or arm64; its name must end in _amd64.deb`);
+      throw new CodedError('bad-flag', `${path}: the file name must end in _amd64.deb or _arm64.deb`);
     await add('package', path, basename(path), architecture);
   }
   for (const path of options.images) await add('image', path, basename(path));

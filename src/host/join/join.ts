@@ -151,7 +151,7 @@ async function requireNew({ paths, bootstrapFile }: Settings): Promise<void> {
   if (!(await exists(file))) return;
   throw new CodedError(
     'already-a-cluster',
-    `${bootstrapFile}: join: this host is a cluster already (${file} exists); remove the field, or run "hyperedge reset" first`,
+    `${bootstrapFile}: join: this host already has a cluster (${file} exists); remove the field, or run "hyperedge reset" first`,
   );
 }
 

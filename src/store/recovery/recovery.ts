@@ -206,7 +206,7 @@ function beyondRepair(damage: CodedError, why?: string): CodedError {
   const also = why === undefined ? '' : ` and restoring a scheduled snapshot failed (${why})`;
   return new CodedError(
     damage.code,
-    `${damage.message}; there is no other member to rebuild it from${also}: move the data directory aside and restore a snapshot (hyperedge snapshot restore)`,
+    `${damage.message}; there is no other member from which this member can be rebuilt${also}: move the data directory aside and restore a snapshot (hyperedge snapshot restore)`,
     { cause: damage },
   );
 }

@@ -193,7 +193,7 @@ describe('offline bundle', () => {
     const attempt = (changed: Partial<OfflineOptions>): Promise<unknown> =>
       createOffline({ ...options, bundle: at('none'), ...changed });
     await assert.rejects(attempt({ executables: new Map([['x64', at('arm64')]]) }), /is not an executable for x64/);
-    await assert.rejects(attempt({ packages: [at('app.tar')] }), /is not a package for amd64 or arm64/);
+    await assert.rejects(attempt({ packages: [at('app.tar')] }), /the file name must end in _amd64/);
     await assert.rejects(attempt({ images: [at('app.tar'), at('app.tar')] }), /has a file app\.tar already; rename it/);
     await assert.rejects(attempt({ images: [at('missing')] }), /cannot read .*missing/);
     assert.ok(!(await readdir(work)).includes('none'));

@@ -1,4 +1,4 @@
-/** Probe state machines: results of single probes become the result of the container. Source: pkg/kubelet/prober/worker.go. */
+/** Probe state machines: single results become the result of the probe. Source: pkg/kubelet/prober/worker.go. */
 import type { Probe } from '../../../api/generated/core/v1.ts';
 import { MAX_TIMER_MS } from '../../../base/clock.ts';
 
