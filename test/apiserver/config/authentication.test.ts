@@ -93,7 +93,7 @@ describe('authentication flags', () => {
         ['--oidc-issuer-url=https://i', '--oidc-client-id=me', '--authentication-config=authn.yaml'],
         /exclude each other/,
       ],
-      [['--authorization-mode=Webhook,RBAC'], /--authorization-webhook-config-file: is missing/],
+      [['--authorization-mode=Webhook,RBAC'], /--authorization-webhook-config-file: is required/],
       [['--authorization-mode=RBAC,RBAC'], /given twice/],
       [['--service-account-max-token-expiration=5m'], /shorter than an hour/],
     ];

@@ -55,7 +55,7 @@ describe('serving flags', () => {
       ['--goaway-chance=0.5', /goaway-chance: must be 0 to 0\.02/],
       ['--shutdown-delay-duration=-1s', /shutdown-delay-duration: must not be negative/],
       ['--cors-allowed-origins=example.com', /"example\.com" does not anchor the start and the end of the host/],
-      ['--cors-allowed-origins=//example', /"\/\/example" does not fix/],
+      ['--cors-allowed-origins=//example', /"\/\/example" does not anchor/],
       ['--cors-allowed-origins=^(https://a$', /is not a valid pattern/],
       ['--strict-transport-security-directives=max-age=x', /"max-age=x" is not one of/],
     ] as const)

@@ -262,8 +262,8 @@ describe('kube-apiserver by its own flags', () => {
         [...withKey, `--token-auth-file=${open}`],
         /open\.csv: private material that every user can read; run chmod 0600/,
       ],
-      [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is missing beside/],
-      [[...withKey, '--proxy-client-key-file=/x.key'], /--proxy-client-cert-file: is missing beside/],
+      [[...withKey, '--proxy-client-cert-file=/x.crt'], /--proxy-client-key-file: is required with/],
+      [[...withKey, '--proxy-client-key-file=/x.key'], /--proxy-client-cert-file: is required with/],
     ];
     for (const [args, message] of cases) {
       await assert.rejects(async () => {

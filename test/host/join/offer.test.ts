@@ -28,7 +28,10 @@ test('creates private keys once, and signs offers with the keys', async () => {
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: keys.signingKey }, format: 'jwk' });
   assert.ok(verify(undefined, Buffer.from(text), key, Buffer.from(keys.sign(text), 'base64url')));
   await writeFile(file, '{}');
-  await assert.rejects(offerKeys(root), { code: 'bad-config', message: /keys\.json: holds no keys; delete it/ });
+  await assert.rejects(offerKeys(root), {
+    code: 'bad-config',
+    message: /keys\.json: contains no keys; delete the file/,
+  });
   await removeOfferKeys(root);
   assert.deepEqual(await readdir(join(root, 'var/lib')), []);
 });

@@ -205,7 +205,10 @@ test('does not restore a snapshot of other members, without a snapshot, or if th
   await writeFile(database(), 'damaged'.repeat(1000));
   await assert.rejects(begin, /the snapshot is of a cluster with other members \(\w{1,16}\)/);
   assert.deepEqual(await kept(), []);
-  await assert.rejects(() => start('ours', { name: 'alone', data, ports }), /no other member from which this member can be rebuilt: move/);
+  await assert.rejects(
+    () => start('ours', { name: 'alone', data, ports }),
+    /no other member from which this member can be rebuilt: move/,
+  );
 });
 
 test('neither restores a snapshot nor begins a new store while the record of other members is unreadable', {

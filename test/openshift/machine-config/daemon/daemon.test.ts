@@ -100,7 +100,10 @@ test('reports a change that a running host does not support as Unreconcilable, a
     await world.until(done(world, 'rendered-worker-good'));
     world.desire('rendered-worker-shadow');
     await world.until(() => world.annotation('state') === 'Unreconcilable');
-    assert.match(world.annotation('reason'), /files\[0\]\.path: Forbidden: \/etc\/shadow: it holds the accounts/);
+    assert.match(
+      world.annotation('reason'),
+      /files\[0\]\.path: Forbidden: \/etc\/shadow: the file contains the accounts/,
+    );
     world.desire('rendered-worker-kernel');
     world.configs.set('rendered-worker-kernel', { ...fileConfig({}), kernelArguments: ['nosmt'] });
     await world.until(() => world.annotation('reason').includes('kernelArguments'));

@@ -291,7 +291,7 @@ test('rejects a downgrade or an unknown release, and performs a forced downgrade
   assert.equal(cluster.plan().hostRequest, undefined);
   assert.match(cluster.condition('Failing').message ?? '', /0\.0\.9 is older than 0\.1\.0; --force overrides/);
   cluster.want('0.7.0');
-  assert.equal(cluster.plan().ask, undefined);
+  assert.equal(cluster.plan().hostRequest, undefined);
   assert.match(cluster.condition('Failing').message ?? '', /the release is not imported/);
   cluster.want('0.0.9', true);
   cluster.run();
