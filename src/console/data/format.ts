@@ -18,12 +18,13 @@ export function bytesText(bytes: number): string {
   return `${bytes < 0 ? '-' : ''}${value.toFixed(digits).replace(/\.0$/, '')} ${UNITS[unit]}`;
 }
 
-/** Text such as `250 m` for less than one core, `1.5 cores` for more. */
+/** Text such as `0.25 cores` or `16 cores`. */
 export function coresText(cores: number): string {
   if (!Number.isFinite(cores)) return '–';
   if (cores === 0) return '0';
-  if (cores < 1) return `${Math.max(1, Math.round(cores * 1000))} m`;
-  const text = cores.toFixed(cores >= 10 ? 0 : 2).replace(/\.?0+$/, '');
+  const digits = cores < 1 ? 3 : cores < 10 ? 2 : 0;
+  // The conversion to a number removes zeros behind the decimal point only.
+  const text = String(Math.max(0.001, Number(cores.toFixed(digits))));
   return `${text} ${text === '1' ? 'core' : 'cores'}`;
 }
 

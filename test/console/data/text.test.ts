@@ -26,7 +26,10 @@ suite('quantities and times', () => {
   test('formats quantities with the unit of their resource', () => {
     assert.equal(bytesText(1536 * 1024 * 1024), '1.5 GiB');
     assert.equal(bytesText(0), '0 B');
-    assert.equal(coresText(0.25), '250 m');
+    assert.equal(coresText(0), '0');
+    assert.equal(coresText(0.0001), '0.001 cores');
+    assert.equal(coresText(0.25), '0.25 cores');
+    for (const cores of [10, 12, 20, 100]) assert.equal(coresText(cores), `${cores} cores`);
     assert.equal(coresText(1), '1 core');
     assert.equal(coresText(2.5), '2.5 cores');
     assert.equal(resourceText('limits.memory', 1 << 20), '1 MiB');

@@ -45,9 +45,12 @@ export function parseSigningKey(text: string): KeyObject {
 export const signatureOf = (text: string, key: KeyObject): string =>
   sign(undefined, Buffer.from(text), key).toString('base64');
 
+const NO_KEY =
+  'no key is trusted; create the config map release-keys in openshift-config, or set updates.keys in the bootstrap file';
+
 /** Parses a manifest, after verifying that one of the keys has signed its text. */
 export function verifyManifest(text: string, signature: string, keys: readonly KeyObject[]): VerifiedRelease {
-  if (keys.length === 0) return { problem: 'no key is trusted; set updates.keys in the bootstrap file' };
+  if (keys.length === 0) return { problem: NO_KEY };
   return verifySigned(text, signature, keys, parseManifest);
 }
 
