@@ -23,6 +23,12 @@ export interface WorkQueueOptions {
 const UNREACHABLE_DELAY_MS = 500;
 
 /**
+ * Time after which the next key is processed in a later turn of the event loop. A reconcile without requests never
+ * leaves the turn, so thousands of them would block it.
+ */
+const TURN_MS = 5;
+
+/**
  * Creates a queue of keys and its workers. Its memory is limited by the number of distinct keys. Work starts after the
  * first `add`. Source of the semantics: client-go's util/workqueue.
  */
@@ -75,8 +81,9 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
     delayed.set(key, { dueMs, timer });
   };
 
+  const mayContinue = turnLimit(clock, () => dispatch());
   const dispatch = (): void => {
-    while (!stopped && working.size < workers) {
+    while (!stopped && working.size < workers && ready.size > 0 && mayContinue()) {
       const next = ready.values().next();
       if (next.done === true) return;
       ready.delete(next.value);
@@ -137,5 +144,24 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
         };
       });
     },
+  };
+}
+
+/**
+ * Returns a function that reports whether work may continue in the current turn of the event loop. After its first call
+ * in a turn, `resume` is called in the next one.
+ */
+function turnLimit(clock: Clock, resume: () => void): () => boolean {
+  /** Time of the first call in the current turn; undefined before it. */
+  let startedMs: number | undefined;
+  return () => {
+    const nowMs = clock.monotonicMs();
+    if (startedMs !== undefined) return nowMs - startedMs < TURN_MS;
+    startedMs = nowMs;
+    clock.setTimer(0, () => {
+      startedMs = undefined;
+      resume();
+    });
+    return true;
   };
 }

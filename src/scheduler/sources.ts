@@ -189,11 +189,20 @@ function peersOf(sources: Sources, pod: Pod): LabelSelector[] {
   return selectors;
 }
 
+/** Budgets in the scheduler's form. They are kept, because all budgets are read for each pod. */
+const readBudgets = new WeakMap<PodDisruptionBudget, DisruptionBudget>();
+
 export function disruptionBudgets(more: OptionalSources): DisruptionBudget[] {
-  return (more.budgets?.list() ?? []).map((budget) => ({
-    namespace: budget.metadata?.namespace ?? '',
-    selector: safeSelector(budget.spec?.selector),
-    disruptionsAllowed: budget.status?.disruptionsAllowed ?? 0,
-    disrupted: new Set(Object.keys(budget.status?.disruptedPods ?? {})),
-  }));
+  return (more.budgets?.list() ?? []).map((budget) => {
+    const known = readBudgets.get(budget);
+    if (known !== undefined) return known;
+    const read: DisruptionBudget = {
+      namespace: budget.metadata?.namespace ?? '',
+      selector: safeSelector(budget.spec?.selector),
+      disruptionsAllowed: budget.status?.disruptionsAllowed ?? 0,
+      disrupted: new Set(Object.keys(budget.status?.disruptedPods ?? {})),
+    };
+    readBudgets.set(budget, read);
+    return read;
+  });
 }

@@ -35,6 +35,41 @@ describe('work queue', () => {
     assert.deepEqual(ran, ['a', 'b']);
   });
 
+  it('continues in a later turn of the event loop after 5 ms of reconciles without requests', async () => {
+    let nowMs = 0;
+    const timers: (() => void)[] = [];
+    const clock = {
+      nowMs: () => nowMs,
+      monotonicMs: () => nowMs,
+      setTimer: (_delayMs: number, callback: () => void) => {
+        timers.push(callback);
+        return { cancel: () => {} };
+      },
+    };
+    let runs = 0;
+    const reconcile = async (): Promise<void> => {
+      runs += 1;
+      nowMs += 1;
+    };
+    const queue = createWorkQueue({
+      name: 'test',
+      reconcile,
+      workers: 2,
+      clock,
+      random: seededRandom(1),
+      log: silentLog,
+    });
+    for (let key = 0; key < 30; key++) queue.add(`${key}`);
+    await settle();
+    assert.ok(runs >= 5 && runs <= 6, `${runs} reconciles in one turn`);
+    for (let turn = 0; turn < 10; turn++) {
+      for (const run of timers.splice(0)) run();
+      await settle();
+    }
+    assert.deepEqual([runs, queue.length], [30, 0]);
+    await queue.stop();
+  });
+
   it('runs a key again after the current run if the key was added during the run, never concurrently', async () => {
     let running = 0;
     let most = 0;
