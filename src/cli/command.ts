@@ -68,6 +68,7 @@ export interface Flag {
 export type ValueSource = readonly string[] | ValueKind;
 
 export type ValueKind =
+  | 'check'
   | 'command'
   | 'directory'
   | 'file'

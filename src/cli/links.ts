@@ -93,7 +93,8 @@ export const isClientCall = (argv: readonly string[]): boolean =>
   argv[0] === 'kubectl' ||
   (argv[0] === 'help' && isClientVerb(argv.slice(1)));
 
-function withoutLeadingFlags(argv: readonly string[]): readonly string[] {
+/** The arguments after flags that may precede a verb of the built-in client. */
+export function withoutLeadingFlags(argv: readonly string[]): readonly string[] {
   for (let at = 0; ; ) {
     const [name = '', value] = (argv[at] ?? '').split('=', 2);
     if (!LEADING_FLAGS.includes(name)) return argv.slice(at);

@@ -49,6 +49,14 @@ test('completes flags and their values', async () => {
     directives: ':prefix',
   });
   assert.deepEqual((await completed('help', 'join')).values, ['joining']);
+  assert.deepEqual((await completed('doctor', '--check', 'fs')).values, ['fsync']);
+  assert.deepEqual((await completed('install', '--ignore', 'memory-')).values, ['memory-cgroup']);
+});
+
+test('completes verbs of the built-in client after flags that precede them', async () => {
+  assert.deepEqual((await completed('-n', 'demo', 'expo')).values, ['expose']);
+  assert.deepEqual((await completed('--namespace=demo', 'get', '--all-n')).values, ['--all-namespaces']);
+  assert.deepEqual((await completed('--kubeconfig', 'x', 'rollout', 'un')).values, ['undo']);
 });
 
 describe('completion of values on this host', () => {

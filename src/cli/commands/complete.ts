@@ -12,7 +12,7 @@ import {
   type LookupContext,
   secondWords,
 } from '../completion/table.ts';
-import { isClientVerb } from '../links.ts';
+import { isClientVerb, withoutLeadingFlags } from '../links.ts';
 import { COMMANDS } from './table.ts';
 
 /** Time limit, measured from the start of the process. The completion scripts stop the process after two seconds. */
@@ -54,14 +54,15 @@ async function complete(words: readonly string[], current: string, signal: Abort
     return { candidates: firstWords(COMMANDS, candidates, current) };
   }
   if (first === 'kubectl') return completeClient(others, current, signal);
-  if (isClientVerb(words)) return completeClient(words, current, signal);
+  const afterFlags = withoutLeadingFlags(words);
+  if (afterFlags.length < words.length || isClientVerb(words)) return completeClient(words, current, signal);
   const command = commandOf(COMMANDS, words);
   const seconds = words.length === 1 ? secondWords(COMMANDS, first, current) : [];
   if (first === 'config' && words.length === 1)
     return { candidates: [...seconds, ...(await configVerbs(current, signal))] };
   if (seconds.length > 0 || command === undefined) return { candidates: seconds };
   const lookup: Lookup = (kind, context) =>
-    kind === 'image' || kind === 'operand' || kind === 'revision' || kind === 'snapshot'
+    kind === 'check' || kind === 'image' || kind === 'operand' || kind === 'revision' || kind === 'snapshot'
       ? localValues(kind, context)
       : namesOf(kind, context);
   const namesOf = async (kind: keyof typeof RESOURCES, context: LookupContext): Promise<readonly string[]> => {
@@ -87,7 +88,7 @@ const RESOURCES = {
 
 /** Names of objects on the disk of this host. */
 async function localValues(
-  kind: 'image' | 'operand' | 'revision' | 'snapshot',
+  kind: 'check' | 'image' | 'operand' | 'revision' | 'snapshot',
   { positionals, value }: LookupContext,
 ): Promise<readonly string[]> {
   const root = value('root');
@@ -100,6 +101,10 @@ async function localValues(
     case 'snapshot': {
       const { snapshotFiles } = await import('../../host/store/snapshot-files.ts');
       return snapshotFiles(root);
+    }
+    case 'check': {
+      const { CHECKS } = await import('../../doctor/core/index.ts');
+      return CHECKS.map(({ id }) => id);
     }
     case 'operand': {
       const { OPERAND_NAMES } = await import('../../host/openshift/revision-archive.ts');

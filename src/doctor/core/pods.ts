@@ -1,5 +1,5 @@
 /** Checks of pods, their images and their network. */
-import type { HostFacts, PodFacts, RegistryFacts } from '../port.ts';
+import type { Finding, HostFacts, PodFacts, RegistryFacts } from '../port.ts';
 import { check, error, orOk, restart, shell, skipped, warning, writeDropIn } from './check.ts';
 
 const BACK_OFF = /BackOff|CrashLoop|CreateContainerConfigError|CreateContainerError|RunContainerError/;
@@ -9,8 +9,12 @@ const FOREIGN =
 
 const nameOf = ({ namespace, name }: PodFacts): string => `${namespace}/${name}`;
 
-/** Command that shows why the container fails, and then rolls back to the previous revision or stops the pod. */
-function stopFailing({ namespace, name, owner }: PodFacts, container: string, reason: string): string {
+/**
+ * Command that shows why the container fails, and then rolls back to the previous revision or stops the pod. A second
+ * rollback would return to the failing revision, so `isRolledBack` omits it if another fix contains it.
+ */
+function stopFailing({ namespace, name, owner }: PodFacts, failure: Failure, isRolledBack: boolean): string {
+  const { container, reason } = failure;
   const client = `kubectl -n ${shell(namespace)}`;
   // Only a container that has run has a log. One that could not be created is described by its events.
   const show =
@@ -19,12 +23,15 @@ function stopFailing({ namespace, name, owner }: PodFacts, container: string, re
       : `${client} describe pod ${shell(name)}`;
   if (owner === undefined) return `${show}; ${client} delete pod ${shell(name)}    # then create it corrected`;
   const workload = shell(`${owner.kind}/${owner.name}`);
+  if (owner.hasEarlier && isRolledBack) return `${show}    # the rollback above also replaces this pod`;
   if (owner.hasEarlier) return `${show}; ${client} rollout undo ${workload}`;
   if (owner.kind === 'node') return `${show}; ${client} describe pod ${shell(name)}    # then correct its manifest`;
   const until = '    # until its command, configuration or image is corrected';
   if (SCALABLE.has(owner.kind)) return `${show}; ${client} scale ${workload} --replicas=0${until}`;
   return `${show}; ${client} delete ${workload}    # then create it corrected`;
 }
+
+type Failure = PodFacts['waiting'][number];
 
 const SCALABLE: ReadonlySet<string> = new Set(['deployment', 'replicaset', 'statefulset', 'replicationcontroller']);
 
@@ -34,17 +41,20 @@ const backOff = check({
   group: 'cluster',
   explanation: 'No container is in CrashLoopBackOff or cannot be created.',
   needs: ['pods'],
-  run: ({ pods }) =>
-    orOk(
-      pods.flatMap((pod) =>
-        pod.waiting
-          .filter(({ reason }) => BACK_OFF.test(reason) && !NO_IMAGE.test(reason))
-          .map(({ container, reason, message }) =>
-            warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, stopFailing(pod, container, reason)),
-          ),
-      ),
-      `${pods.length} pods`,
-    ),
+  run: ({ pods }) => {
+    const workloads = new Set<string>();
+    const findings: Finding[] = [];
+    for (const pod of pods)
+      for (const failure of pod.waiting) {
+        const { container, reason, message } = failure;
+        if (!BACK_OFF.test(reason) || NO_IMAGE.test(reason)) continue;
+        const workload = `${pod.namespace}/${pod.owner?.kind}/${pod.owner?.name}`;
+        const fix = stopFailing(pod, failure, workloads.has(workload));
+        workloads.add(workload);
+        findings.push(warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, fix));
+      }
+    return orOk(findings, `${pods.length} pods`);
+  },
 });
 
 const architecture = check({

@@ -33,7 +33,7 @@ export async function collectPrograms(
       await sink.stream(to, outputOf(command, limited, codes), options);
     } catch (error) {
       if (!(error instanceof CodedError)) throw error;
-      sink.missing(command.map((each) => basename(each)).join(' '), error.message);
+      sink.missing(command.map((each) => basename(each) || each).join(' '), error.message);
     }
   }
 }

@@ -515,6 +515,21 @@ test('findings escape control characters of texts from the machine and limit the
   assert.ok((mounts?.findings.length ?? 0) < 30);
 });
 
+test('pods of one workload that fail together are rolled back once', () => {
+  const owner = { kind: 'deployment', name: 'web', hasEarlier: true };
+  const waiting = [{ container: 'main', reason: 'CrashLoopBackOff', message: 'exit 1', image: 'web:1' }];
+  const pods = ['web-1', 'web-2'].map((name) => ({ namespace: 'default', name, node: 'pi-1', owner, waiting }));
+  const [report] = diagnose(
+    CHECKS.filter(({ id }) => id === 'pods'),
+    gathered({ pods }),
+  );
+  const fixes = report?.findings.map(({ fix = '' }) => fix) ?? [];
+  assert.equal(fixes.length, 2);
+  assert.match(fixes[0] ?? '', /logs web-1 .*; .*rollout undo deployment\/web$/);
+  assert.match(fixes[1] ?? '', /logs web-2 /);
+  assert.doesNotMatch(fixes[1] ?? '', /rollout undo/);
+});
+
 test('docs/doctor.md explains every check', () => {
   const page = readFileSync(new URL('../../../docs/doctor.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ');
   for (const { id, explanation, preflight } of CHECKS) {

@@ -13,7 +13,7 @@ export const doctorCommand: Command = {
     'be made within its time limit is "unknown" and counts as a warning.',
   flags: {
     preflight: { type: 'boolean', help: 'only the checks before an installation' },
-    check: { type: 'string', value: 'ID', multiple: true, help: 'only this check; may be repeated' },
+    check: { type: 'string', value: 'ID', values: 'check', multiple: true, help: 'only this check; may be repeated' },
     list: { type: 'boolean', help: 'list the checks and run none' },
     output: OUTPUT_FLAG,
     root: ROOT_FLAG,

@@ -52,6 +52,7 @@ export const installCommand: Command = {
     ignore: {
       type: 'string',
       value: 'CHECK',
+      values: 'check',
       multiple: true,
       help: 'continue despite this failed check of hyperedge doctor --preflight; may be repeated',
     },
