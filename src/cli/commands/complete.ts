@@ -103,8 +103,8 @@ async function localValues(
       return snapshotFiles(root);
     }
     case 'check': {
-      const { CHECKS } = await import('../../doctor/core/index.ts');
-      return CHECKS.map(({ id }) => id);
+      const { chosenChecks } = await import('../../host/doctor/doctor.ts');
+      return chosenChecks({}).map(({ id }) => id);
     }
     case 'operand': {
       const { OPERAND_NAMES } = await import('../../host/openshift/revision-archive.ts');
