@@ -96,7 +96,9 @@ describe('console of a tenant', { timeout: 400_000, skip }, () => {
     await open(tab, '/workloads');
     await page.waitForSelector('main a:text-is("app-of-team")');
     await open(tab, '/create');
-    await page.waitForFunction('document.querySelector("input[name=namespace]")?.value === "team"');
+    await eventually('the namespace in the form', DEADLINE_MS, async () =>
+      (await page.inputValue('input[name=namespace]')) === 'team' ? true : undefined,
+    );
   });
 
   test('all actions are disabled with the reason', async () => {
