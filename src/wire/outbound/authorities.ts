@@ -3,7 +3,7 @@
  * the system. The system's file is read again when it changes, so that an authority installed with
  * `update-ca-certificates` is used without a restart.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { getCACertificates, rootCertificates } from 'node:tls';
 
 /** Files in which distributions keep all trusted certificates: Debian, Fedora, SUSE. */
@@ -41,9 +41,18 @@ export class SystemAuthorities {
         // The distribution keeps its certificates elsewhere.
       }
     }
-    this.#known ??= [...new Set([...rootCertificates, ...getCACertificates('system')])];
+    this.#known ??= [...new Set([...rootCertificates, ...ofOpenSsl()])];
     return this.#known;
   }
+}
+
+/**
+ * Authorities in OpenSSL's default places. Node prints a warning to stderr if they do not exist, as on a host without
+ * the package ca-certificates.
+ */
+function ofOpenSsl(): readonly string[] {
+  const { SSL_CERT_FILE: file = '/etc/ssl/cert.pem', SSL_CERT_DIR: directory = '/etc/ssl/certs' } = process.env;
+  return existsSync(file) || existsSync(directory) ? getCACertificates('system') : [];
 }
 
 /** Certificates of a PEM text. Other content is ignored. */

@@ -33,6 +33,7 @@ test('installs files and links, keeps other software, and changes nothing in a s
     await readlink(at('etc/systemd/system/multi-user.target.wants/hyperedge.service')),
     '/etc/systemd/system/hyperedge.service',
   );
+  assert.ok((await lstat(at('etc/origin/bootstrap.yaml.d'))).isDirectory());
   assert.deepEqual((await placeFiles(root, source)).changed, []);
 });
 
