@@ -12,6 +12,7 @@ export const MAX_FILE_BYTES = 512 * 1024 * 1024;
 export const ARCHITECTURES = ['x64', 'arm64'] as const;
 const API_VERSION = 'hyperedge.dev/v1';
 const KIND = 'ReleaseBundle';
+export const OFFLINE_KIND = 'OfflineBundle';
 const KUBERNETES = /^v\d{1,4}\.\d{1,4}\.\d{1,4}(?:[-+][0-9A-Za-z.+-]{1,64})?$/;
 const CHANNEL = /^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/;
 const MAX_CHANNELS = 16;
@@ -64,6 +65,8 @@ export function parseManifest(text: string): ReleaseManifest | string {
   }
   if (!isObject(given)) return 'is not an object';
   const { apiVersion, kind, version, kubernetes, channels, files, storeLevel } = given;
+  if (apiVersion === API_VERSION && kind === OFFLINE_KIND)
+    return 'kind: this is an offline bundle; verify it with hyperedge version --check FILE';
   if (apiVersion !== API_VERSION || kind !== KIND) return `apiVersion, kind: must be ${API_VERSION}, ${KIND}`;
   if (typeof version !== 'string' || !isReleaseVersion(version)) return 'version: must be a version such as 1.2.3';
   if (typeof kubernetes !== 'string' || !KUBERNETES.test(kubernetes))

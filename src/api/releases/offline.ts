@@ -3,9 +3,8 @@
  * `manifest.json`, its signature, and the files in the manifest's order.
  */
 import { isReleaseVersion } from '../../base/versions/release-version.ts';
-import { ARCHITECTURES, type Architecture, isDigest, MAX_FILE_BYTES } from './manifest.ts';
+import { ARCHITECTURES, type Architecture, isDigest, MAX_FILE_BYTES, OFFLINE_KIND } from './manifest.ts';
 
-export const OFFLINE_KIND = 'OfflineBundle';
 export const MAX_OFFLINE_MANIFEST_BYTES = 256 * 1024;
 const API_VERSION = 'hyperedge.dev/v1';
 const MAX_FILES = 500;

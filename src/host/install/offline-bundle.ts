@@ -2,12 +2,11 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { ARCHITECTURES, type Architecture, releaseFileName } from '../../api/releases/manifest.ts';
+import { ARCHITECTURES, type Architecture, OFFLINE_KIND, releaseFileName } from '../../api/releases/manifest.ts';
 import {
   type JoinParameters,
   MAX_OFFLINE_BYTES,
   MAX_OFFLINE_MANIFEST_BYTES,
-  OFFLINE_KIND,
   type OfflineFile,
   type OfflineManifest,
   type OfflineRole,

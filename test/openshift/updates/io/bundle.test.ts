@@ -109,6 +109,11 @@ test('reads the store level of a release from its manifest, with level 2 as the 
     assert.equal(parseManifest(manifestText({ ...manifest, storeLevel })), 'storeLevel: must be from 1 to 1000');
 });
 
+test('names the command for an offline bundle', () => {
+  const offline = manifestText(manifest).replace('ReleaseBundle', 'OfflineBundle');
+  assert.match(String(parseManifest(offline)), /this is an offline bundle; verify it with hyperedge version --check/);
+});
+
 test('rejects a manifest that was changed or signed with another key before any file is stored', async () => {
   const other = generateKeyPairSync('ed25519');
   assert.match(await refusal(good, [other.publicKey]), /no trusted key has signed the manifest/);
