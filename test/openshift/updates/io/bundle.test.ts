@@ -117,7 +117,10 @@ test('names the command for an offline bundle', () => {
 test('rejects a manifest that was changed or signed with another key before any file is stored', async () => {
   const other = generateKeyPairSync('ed25519');
   assert.match(await refusal(good, [other.publicKey]), /no trusted key has signed the manifest/);
-  assert.match(await refusal(good, []), /no key is trusted; set updates\.keys/);
+  assert.match(
+    await refusal(good, []),
+    /no key is trusted; create the config map release-keys .*, or set updates\.keys/,
+  );
   const text = manifestText(manifest);
   const forged = [{ name: 'manifest.json', content: text.replace('1.2.3', '1.2.4') }, ...signed(text).slice(1)];
   assert.match(await refusal(await tar(...forged, { name, content })), /no trusted key/);
