@@ -25,7 +25,10 @@ test('takes IP families from ipFamilies or from the ranges, and default ranges f
   ]);
   const refused = (text: string, message: RegExp): void =>
     assert.throws(() => families(text), { code: 'bad-config', message });
-  refused('{ipFamilies: [IPv4], serviceCIDR: "fd02::/112"}', /^b\.yaml: network\.serviceCIDR: fd02::\/112 is of/);
+  refused(
+    '{ipFamilies: [IPv4], serviceCIDR: "fd02::/112"}',
+    /^b\.yaml: network\.serviceCIDR: fd02::\/112 has an address family that the cluster does not use/,
+  );
   refused('ipFamilies: [IPv4, IPv4]', /^b\.yaml: ipFamilies: /);
 });
 

@@ -45,7 +45,7 @@ test('the error of kubelet arguments names the invalid argument', () => {
     [{ 'reserved-cpus': ['x'] }, /reserved-cpus: "x" is not a list/],
     [{ 'reserved-memory': ['1Gi'] }, /reserved-memory: "1Gi" is not NODE:memory=QUANTITY/],
     [{ 'memory-throttling-factor': ['2'] }, /memory-throttling-factor: give a number/],
-    [{ 'enforce-node-allocatable': ['kube-reserved'] }, /kube-reserved needs kube-reserved-cgroup/],
+    [{ 'enforce-node-allocatable': ['kube-reserved'] }, /kube-reserved requires kube-reserved-cgroup/],
   ];
   for (const [given, message] of cases) assert.throws(() => of(given), message);
 });

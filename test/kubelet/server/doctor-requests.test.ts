@@ -27,8 +27,8 @@ class TestResponse extends EventEmitter {
     return this;
   }
 
-  end(text: string): void {
-    this.body = text;
+  end(text: string | Buffer): void {
+    this.body = `${text}`;
     this.emit('ended');
   }
 }
@@ -88,7 +88,7 @@ describe('host check requests', () => {
 
   const sent = (user: string, method = 'POST'): TestResponse => {
     const response = new TestResponse();
-    const request = { method, url: '/hyperedge/doctor', headers: {}, resume: () => {} };
+    const request = { method, url: '/hyperedge/doctor', headers: {}, complete: true, resume: () => {} };
     const connection = { peer: () => ({ commonName: user, organizations: [] }), identified: () => {} };
     listening.request(
       request as unknown as KubeletRequest,

@@ -53,7 +53,7 @@ test('recovers a cluster after the loss of two of three members, and adds member
 
   const running = await hyperedge(...recover, '--dry-run');
   assert.equal(running.code, 0, running.err);
-  assert.match(running.out, /m0 .* here, running .* 11\n/);
+  assert.match(running.out, /m0 .* this member, running .* 11\n/);
   assert.match(running.out, /m1 +\w+ +gone +- /);
   assert.match(running.out, /the only member of the cluster will be m0/);
   const alive = await hyperedge(...recover);
@@ -125,7 +125,7 @@ test('hyperedge members recover requires --user if auth is enabled', { timeout: 
   assert.match(wrongPassword.err, /user name is empty/);
   const root = await hyperedge(...recover, '--dry-run', '--user', 'root:secret');
   assert.equal(root.code, 0, root.err);
-  assert.match(root.out, /a0 .* here, running /);
+  assert.match(root.out, /a0 .* this member, running /);
   assert.match(root.out, /a1 +\w+ +answers /);
 
   // Member stopped: local data is read, and the other survivor is queried. Its progress is public, as in etcd's

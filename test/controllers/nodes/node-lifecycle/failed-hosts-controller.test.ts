@@ -83,6 +83,10 @@ test('marks the node of a dead host as not ready immediately, and evicts its pod
     await informers.startAndSync();
     report(ring('alive', 'alive', 'alive'));
     await renew('h2');
+    // A renewal that arrives after the report shows that the host runs.
+    const renewTime = (await plane.of(resources.leases).get('h2', 'kube-node-lease')).spec?.renewTime;
+    const leases = informers.informer(resources.leases, { namespace: 'kube-node-lease' });
+    await eventually(async () => leases.get('kube-node-lease/h2')?.spec?.renewTime === renewTime, 'the renewal');
     const began = performance.now();
     report(ring('alive', 'alive', 'dead'));
     await eventually(async () => (await ready('h2'))?.status === 'Unknown', 'not ready');

@@ -177,7 +177,7 @@ test('the operator resolver stops a search that exceeds the step limit', () => {
     maxSteps: 20_000,
   });
   assert.ok('failure' in result);
-  assert.match(result.failure, /given up after 20000 steps/);
+  assert.match(result.failure, /resolution was aborted after 20000 steps/);
 });
 
 test('a failed operator resolution names the missing requirement', () => {
