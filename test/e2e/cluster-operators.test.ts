@@ -142,7 +142,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
       assert.match(ran.stderr, why);
       assert.equal(ran.stderr.trim().split('\n').length, 1);
     };
-    await refused(bundle, /no key is trusted; set updates\.keys in the bootstrap file/);
+    await refused(bundle, /no key is trusted; create the config map release-keys .*, or set updates\.keys/);
     const other = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString();
     await host.must([
       '-n',
