@@ -59,7 +59,7 @@ describe('pages by keyboard', { skip, timeout: 480_000 }, () => {
       await opener.and(page.locator('[aria-disabled=false]')).waitFor();
       await opener.focus();
       await page.keyboard.press('Enter');
-      await page.locator('dialog button:text-is("Cancel")').focus();
+      await page.locator('dialog[open] button:text-is("Cancel")').focus();
       await page.keyboard.press('Enter');
       await page.waitForSelector('dialog', { state: 'detached' });
       await opener.and(page.locator(':focus')).waitFor();
