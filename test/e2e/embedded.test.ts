@@ -161,7 +161,7 @@ test('reports ErrImagePull with the reason for a layer that claims 100 GB', asyn
     await appliance.must(['run', 'huge', `--image=127.0.0.1:${REGISTRY_PORT}/huge:1`]);
     const event = await eventually('the event', 60_000, async () => {
       const events = await appliance.must(['get', 'events', '-o', 'jsonpath={range .items[*]}{.message}{"\\n"}{end}']);
-      return /Failed to pull image .*claims 107374182400 bytes.*/.exec(events)?.[0];
+      return /Failed to pull image .*has 107374182400 bytes.*/.exec(events)?.[0];
     });
     assert.match(event, /more than the limit of 64\.0 GiB/);
     await eventually('waiting reason', 60_000, async () => {
