@@ -59,7 +59,7 @@ export function imageTests(lab: () => PodLab): void {
     const command = ['image', 'import', '--root', appliance.root, archive];
     const refused = await appliance.hyperedge(command);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, new RegExp(`it is for linux/${foreign}, .* --platform linux/${foreign}`));
+    assert.match(refused.stderr, new RegExp(`the image is for linux/${foreign}, .* --platform linux/${foreign}`));
     assert.equal((await appliance.hyperedge([...command, '--platform', `linux/${foreign}`])).code, 0);
     assert.equal((await appliance.hyperedge([...command, '--platform', 'nowhere'])).code, 1);
   });
