@@ -243,7 +243,7 @@ test(
       try {
         const early = await host.hyperedge(['ca', 'rotate', '--phase', 'reissue', '--root', host.root]);
         assert.equal(early.code, 1);
-        assert.match(early.stderr, /has no successor; run "hyperedge ca rotate --phase new-ca" first/);
+        assert.match(early.stderr, /there is no next authority; run "hyperedge ca rotate --phase new-ca" first/);
         const oldToken = (await host.must(['create', 'token', 'default'])).trim();
         await phase('new-ca');
         assert.equal(subject(await readFile(master.server.cert)), oldIssuer);
