@@ -1,5 +1,5 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
-import { toUid } from '../../base/brand.ts';
+import { toUid, type Uid } from '../../base/brand.ts';
 import type { PodServices } from './services.ts';
 
 export type PodReleaseServices = Pick<
@@ -24,14 +24,38 @@ export function keptAfter({ metadata }: Pod, isStopped: boolean, isEvicted: bool
 
 /**
  * Releases the resources of an ended pod. Container records stay for `logs --previous` until the pod object is deleted.
+ * While `hostStops`, volumes that cannot be released, for example because their driver has ended, are kept for the next
+ * start, so that they do not delay the stop of the host.
  */
-export async function releasePod(services: PodReleaseServices, pod: Pod, kept: () => Kept): Promise<void> {
+export async function releasePod(
+  services: PodReleaseServices,
+  pod: Pod,
+  kept: () => Kept,
+  hostStops: () => boolean,
+): Promise<void> {
   const uid = toUid(pod.metadata?.uid);
   services.prober.remove(uid);
-  await services.volumes.tearDown(uid, kept() === 'volumes');
+  const areVolumesKept = await tearDownVolumes(services, uid, kept() === 'volumes', hostStops);
   await services.cgroups.removePod(uid);
   await services.devices?.release(uid);
-  await freeDisk(services, pod, kept());
+  await freeDisk(services, pod, areVolumesKept ? 'volumes' : kept());
+}
+
+/** Returns whether the volumes are kept for the next start. */
+async function tearDownVolumes(
+  { volumes }: PodReleaseServices,
+  uid: Uid,
+  areKept: boolean,
+  hostStops: () => boolean,
+): Promise<boolean> {
+  try {
+    await volumes.tearDown(uid, areKept);
+    return areKept;
+  } catch (error) {
+    if (areKept || !hostStops()) throw error;
+    await volumes.tearDown(uid, true);
+    return true;
+  }
 }
 
 async function freeDisk({ directories, runtime, view }: PodReleaseServices, pod: Pod, kept: Kept): Promise<void> {

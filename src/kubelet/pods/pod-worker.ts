@@ -6,7 +6,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import { EVICTED } from '../core/eviction/messages.ts';
-import { isFinal } from '../core/pod-plan/phase.ts';
+import { isFinal, podAgeMs } from '../core/pod-plan/phase.ts';
 import { graceOf, type PodPlan, planPod } from '../core/pod-plan/plan.ts';
 import {
   containersOf,
@@ -33,12 +33,6 @@ export type PodWorkerServices = PodExecutorServices &
   VolumeRefreshServices &
   Pick<PodServices, 'config' | 'puller' | 'statuses'>;
 
-export interface Termination {
-  /** Monotonic time. */
-  readonly startedAtMs: number;
-  readonly graceSeconds: number;
-}
-
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 
@@ -64,7 +58,7 @@ export class PodWorker {
   private readonly assumedReady = new Set<string>();
   private announced = new Set<string>();
   private lastStatus: PodStatus;
-  private termination: Termination | undefined;
+  private termination: PodSnapshot['termination'];
   private failure: { readonly reason: string; readonly message: string } | undefined;
   private blocked: WaitingReason | undefined;
   private timer: Timer | undefined;
@@ -75,6 +69,7 @@ export class PodWorker {
   private stopped = false;
   private refused = false;
   private concluded = false;
+  private hostStops = false;
   private readonly end = Promise.withResolvers<void>();
   /** Whether no source contains the pod any longer, so its volumes are released when it ends. */
   removed = false;
@@ -91,7 +86,7 @@ export class PodWorker {
     this.currentPod = pod;
     this.services = services;
     this.onReleased = onReleased;
-    this.startedAtMs = services.clock.monotonicMs() - ageMs(pod, services.clock.nowMs());
+    this.startedAtMs = services.clock.monotonicMs() - podAgeMs(pod, services.clock.nowMs());
     this.lastStatus = (pod.status ?? {}) as PodStatus;
     this.published = this.lastStatus;
     this.executor = new PodExecutor(services, source, {
@@ -249,6 +244,13 @@ export class PodWorker {
     this.wake();
   }
 
+  /** Terminates the pod because the host stops. Volumes that cannot be released are kept for the next start. */
+  stopWithHost(graceSeconds: number): void {
+    this.hostStops = true;
+    this.terminate(graceSeconds);
+    this.wake();
+  }
+
   ended(): Promise<void> {
     return this.end.promise;
   }
@@ -273,9 +275,11 @@ export class PodWorker {
       this.dirty = false;
       try {
         await this.sync();
+        this.retries.succeeded('sync');
       } catch (error) {
         this.services.log.error('pod not synced', { pod: this.name, error: messageOf(error) });
         this.wakeIn(this.retries.delayMs('sync'));
+        this.retries.failed('sync', this.services.clock.monotonicMs());
       }
     }
     this.looping = false;
@@ -443,7 +447,7 @@ export class PodWorker {
   private async release(): Promise<void> {
     if (this.finished) return;
     const { services } = this;
-    await releasePod(services, this.currentPod, () => this.kept());
+    await releasePod(services, this.currentPod, this.kept, () => this.hostStops);
     this.finished = true;
     services.tokens.forget(this.uid);
     services.config.release(this.uid);
@@ -454,10 +458,10 @@ export class PodWorker {
     this.onReleased(this.uid);
   }
 
-  private kept(): Kept {
+  private readonly kept = (): Kept => {
     const stopped = this.termination !== undefined && this.failure === undefined && !this.concluded && !this.removed;
     return keptAfter(this.currentPod, stopped, this.evicted);
-  }
+  };
 
   private async updateVolumes(): Promise<void> {
     if (await this.volumes.run(this.currentPod)) return;
@@ -494,7 +498,3 @@ export class PodWorker {
     this.timer = this.services.clock.setTimer(Math.max(0, Math.min(delayMs, MAX_TIMER_MS)), () => this.wake());
   }
 }
-
-/** Age of a pod that an earlier kubelet started; 0 for a new pod, and for a start time in the future. */
-const ageMs = ({ status }: Pod, nowMs: number): number =>
-  Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));

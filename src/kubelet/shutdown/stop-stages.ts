@@ -26,7 +26,7 @@ export async function stopInStages(
   for (const [, group] of [...staged].sort(([left], [right]) => left - right)) {
     const end = (graceSeconds: number | undefined): void => {
       for (const worker of group)
-        worker.terminate(Number(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30));
+        worker.stopWithHost(Number(graceSeconds ?? worker.pod.spec?.terminationGracePeriodSeconds ?? 30));
     };
     const kill = (): void => end(0);
     end(hurry?.aborted === true ? HURRIED_GRACE_SECONDS : undefined);

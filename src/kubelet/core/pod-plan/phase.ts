@@ -71,3 +71,7 @@ const find = (statuses: readonly ContainerStatus[], name: string): ContainerStat
 
 /** Whether the phase never changes again. */
 export const isFinal = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
+
+/** Age of a pod that an earlier kubelet started; 0 for a new pod, and for a start time in the future. */
+export const podAgeMs = ({ status }: Pod, nowMs: number): number =>
+  Math.max(0, nowMs - (Date.parse(status?.startTime ?? '') || nowMs));
