@@ -78,7 +78,8 @@ const hostPorts: AttackCase = {
       await eventually(`the refusal of ${name}`, 20_000, async () => {
         const events = await lab.pods.kubectl('get', 'events', '-n', tenant.namespace, '-o', 'json');
         return (
-          events.includes(`port ${'protocol' in given ? 'UDP' : 'TCP'}/${given.port} is reserved for the hosts`) || undefined
+          events.includes(`port ${'protocol' in given ? 'UDP' : 'TCP'}/${given.port} is reserved for the hosts`) ||
+          undefined
         );
       });
       const ip = 'jsonpath={.status.loadBalancer.ingress}';
