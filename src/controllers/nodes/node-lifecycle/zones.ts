@@ -4,7 +4,7 @@
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 
-export interface NodeHealth {
+export interface AssessedNode {
   readonly node: Node;
   /** Whether the node reports and is Ready. */
   readonly isHealthy: boolean;
@@ -25,7 +25,7 @@ export function zoneOf(node: Node): string {
   return `${labels['topology.kubernetes.io/region'] ?? ''}/${labels['topology.kubernetes.io/zone'] ?? ''}`;
 }
 
-export function zoneStates(nodes: readonly NodeHealth[]): Map<string, ZoneState> {
+export function zoneStates(nodes: readonly AssessedNode[]): Map<string, ZoneState> {
   const counts = new Map<string, { healthy: number; unhealthy: number }>();
   for (const { node, isHealthy } of nodes) {
     const zone = zoneOf(node);
