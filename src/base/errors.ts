@@ -38,6 +38,23 @@ export function ignore(_reason: string): (error: unknown) => void {
 
 function doNothing(): void {}
 
+/**
+ * Whether a file operation failed because the file does not exist. After any other failure, such as EIO or EMFILE, it
+ * is unknown whether the file exists.
+ */
+export function isMissingFile(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+/** Handler for the rejection of a file operation: returns `value` if the file does not exist, else throws the error. */
+export function ifMissing<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isMissingFile(error)) return value;
+    throw error;
+  };
+}
+
 /** Whether the file system is full, over quota or read-only. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;

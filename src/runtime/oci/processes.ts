@@ -11,7 +11,10 @@ export async function processStart(pid: number): Promise<string | undefined> {
   return stat?.start;
 }
 
-/** True while exactly this process runs. A zombie counts as exited. */
+/**
+ * True while exactly this process runs. A zombie counts as exited. Throws the error of the system if it cannot be
+ * determined.
+ */
 export async function isRunning(pid: number, start: string): Promise<boolean> {
   const stat = await readStat(pid);
   return stat !== undefined && stat.start === start && stat.state !== 'Z' && stat.state !== 'X';
@@ -62,12 +65,12 @@ async function readStat(
   { readonly name: string; readonly start: string; readonly state: string; readonly parent: number } | undefined
 > {
   if (!Number.isInteger(pid) || pid <= 0) return undefined;
-  let stat: string;
-  try {
-    stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-  } catch {
-    return undefined;
-  }
+  // Without descriptors or memory it is unknown whether the process runs. ESRCH: the process exits during the read.
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ESRCH') return undefined;
+    throw error;
+  });
+  if (stat === undefined) return undefined;
   // The command name may contain any character, so fields are counted after its closing parenthesis.
   const end = stat.lastIndexOf(')');
   const fields = stat.slice(end + 2).split(' ');

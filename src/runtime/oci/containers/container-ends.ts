@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Turns } from '../../../base/concurrency/keyed-turns.ts';
-import { ignore, messageOf } from '../../../base/errors.ts';
+import { ifMissing, ignore, messageOf } from '../../../base/errors.ts';
 import { RuntimeError } from '../../port.ts';
 import { wasOomKilled } from '../cgroups.ts';
 import { runCommand } from '../command.ts';
@@ -145,13 +145,10 @@ export class ContainerEnds {
   /** Exit code and time from the monitor's exit file. */
   async #readExit(id: string): Promise<{ readonly code: number; readonly atMs: number } | undefined> {
     const path = join(this.#context.paths.exits, id);
-    try {
-      const text = (await readFile(path, 'utf8')).trim();
-      if (!/^-?\d+$/.test(text)) return undefined;
-      return { code: Number(text), atMs: (await stat(path)).mtimeMs };
-    } catch {
-      return undefined;
-    }
+    const text = (await readFile(path, 'utf8').catch(ifMissing(''))).trim();
+    if (!/^-?\d+$/.test(text)) return undefined;
+    const written = await stat(path).catch(ifMissing(undefined));
+    return written === undefined ? undefined : { code: Number(text), atMs: written.mtimeMs };
   }
 
   async #release(record: ContainerRecord): Promise<void> {

@@ -17,7 +17,7 @@ import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/p
 import { join } from 'node:path';
 import type { Uid } from '../../../base/brand.ts';
 import { decodeJson, object, own, text } from '../../../base/decode.ts';
-import { isDiskFull } from '../../../base/errors.ts';
+import { CodedError, ifMissing, isDiskFull, messageOf } from '../../../base/errors.ts';
 import type { ContainerUser, IdMapping, PortMapping } from '../../port.ts';
 
 export interface SandboxRecord {
@@ -159,14 +159,27 @@ export async function saveEnd(directory: string, record: SandboxRecord | Contain
   }
 }
 
-/** All readable records below `root`, and the names of directories without one (an interrupted creation). */
+/**
+ * All records below `root`, and the names of directories without a valid one (an interrupted creation). Throws
+ * CodedError 'unreadable' if a record cannot be read: its containers may still run, so nothing may be removed.
+ */
 export async function loadRecords<R extends { readonly id: string }>(
   root: string,
 ): Promise<{ readonly records: readonly R[]; readonly broken: readonly string[] }> {
   const records: R[] = [];
   const broken: string[] = [];
   for (const name of await readdir(root)) {
-    const record = await readRecord<R>(join(root, name, 'record.json'));
+    const path = join(root, name, 'record.json');
+    const content = await readFile(path, 'utf8')
+      .catch(ifMissing(undefined))
+      .catch((error: unknown) => {
+        throw new CodedError(
+          'unreadable',
+          `${path}: cannot be read: ${messageOf(error)}; check the disk with hyperedge doctor, or restart the host`,
+          { cause: error },
+        );
+      });
+    const record = content === undefined ? undefined : parseRecord<R>(content, path);
     if (record?.id === name) records.push(record);
     else broken.push(name);
   }
@@ -174,12 +187,12 @@ export async function loadRecords<R extends { readonly id: string }>(
 }
 
 /**
- * Only this runtime writes these files, so a record with an identifier is trusted. A file torn by a power failure does
- * not parse.
+ * Parses a record. Only this runtime writes these files, so a record with an identifier is trusted. A file torn by a
+ * power failure does not parse; then the result is undefined.
  */
-async function readRecord<R extends { readonly id: string }>(path: string): Promise<R | undefined> {
+function parseRecord<R extends { readonly id: string }>(content: string, path: string): R | undefined {
   try {
-    return decodeJson(own<R>(object({ id: text })), await readFile(path, 'utf8'), path);
+    return decodeJson(own<R>(object({ id: text })), content, path);
   } catch {
     return undefined;
   }

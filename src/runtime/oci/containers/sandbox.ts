@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFil
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { together } from '../../../base/concurrency/all-or-first-error.ts';
-import { ignore, isDiskFull } from '../../../base/errors.ts';
+import { ifMissing, ignore, isDiskFull } from '../../../base/errors.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
 import { runCommand } from '../command.ts';
@@ -43,11 +43,8 @@ const NSFS_MAGIC = 0x6e73_6673;
 export async function arePinned(files: Omit<JoinedNamespaces, 'pid'>): Promise<boolean> {
   for (const file of Object.values(files)) {
     if (file === undefined) continue;
-    const type = await statfs(file).then(
-      (found) => found.type,
-      () => 0,
-    );
-    if (type !== NSFS_MAGIC) return false;
+    const found = await statfs(file).catch(ifMissing(undefined));
+    if (found?.type !== NSFS_MAGIC) return false;
   }
   return true;
 }

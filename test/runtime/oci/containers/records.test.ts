@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type FileHandle, mkdir, mkdtemp, open, readFile, readlink, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
@@ -29,6 +29,26 @@ it('flushes only the first record of a container and its directory to disk', asy
     await table.save({ ...record, startedAtMs: 5 });
     assert.equal(flushed.length, 2);
     assert.equal(JSON.parse(await readFile(file, 'utf8')).startedAtMs, 5);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+it('counts only missing and damaged records as interrupted creations, never unreadable ones', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'records-'));
+  try {
+    const paths = runtimePaths(directory, join(directory, 'run'));
+    await makePaths(paths);
+    for (const id of ['absent', 'torn', 'empty', 'unreadable']) await mkdir(join(paths.containers, id));
+    await writeFile(join(paths.containers, 'torn/record.json'), '{"id":"torn","sand');
+    await writeFile(join(paths.containers, 'empty/record.json'), '');
+    assert.deepEqual([...(await new ContainerTable(paths).load())].sort(), ['absent', 'empty', 'torn', 'unreadable']);
+    // A read of the first page of this file fails with EIO, as on a damaged disk.
+    await symlink('/proc/self/mem', join(paths.containers, 'unreadable/record.json'));
+    await assert.rejects(new ContainerTable(paths).load(), {
+      code: 'unreadable',
+      message: /unreadable\/record\.json: cannot be read: EIO: .*; check the disk/,
+    });
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
