@@ -19,7 +19,7 @@ export interface Families {
 }
 
 export interface GivenFamilies {
-  readonly ipFamilies?: readonly IpFamily[];
+  readonly ipFamilies?: readonly IpFamily[] | undefined;
   /** One range, or two ranges of different families separated by a comma. */
   readonly clusterCIDR?: string;
   readonly serviceCIDR?: string;

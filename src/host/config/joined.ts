@@ -86,6 +86,14 @@ export function parseClusterSettings(source: string, data: Readonly<Record<strin
 export const profileOf = (data: Readonly<Record<string, string>>): Profile | undefined =>
   PROFILES.find((profile) => profile === data['openshiftProfile']);
 
+/**
+ * Roles of a host. A host without configured roles that joins a cluster is a node, until its token determines its
+ * roles.
+ */
+export function rolesOf(file: BootstrapFile | undefined, joined: Joined | undefined): readonly Role[] {
+  return file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node']);
+}
+
 /** The cluster's profile. Undefined on masters, which use the profile in their bootstrap file. */
 export function joinedProfile(file: BootstrapFile | undefined, joined: Joined | undefined): Profile | undefined {
   const isMaster = (file?.roles ?? joined?.roles)?.includes('master') === true;

@@ -1,6 +1,6 @@
 import { CodedError } from '../../base/errors.ts';
-import { type BootstrapFile, ROLES } from './bootstrap.ts';
-import type { Joined } from './joined.ts';
+import type { BootstrapFile } from './bootstrap.ts';
+import { type Joined, rolesOf } from './joined.ts';
 
 /**
  * Socket of another container runtime: `node.containerRuntimeEndpoint` of the bootstrap file. Throws CodedError
@@ -13,8 +13,7 @@ export function runtimeEndpointOf(
   bootstrapFile: string,
 ): string | undefined {
   const endpoint = file?.node?.containerRuntimeEndpoint;
-  const roles = file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node']);
-  if (endpoint === undefined || roles.every((role) => role === 'node')) return endpoint;
+  if (endpoint === undefined || rolesOf(file, joined).every((role) => role === 'node')) return endpoint;
   throw new CodedError(
     'bad-config',
     `${bootstrapFile}: node.containerRuntimeEndpoint: masters need the embedded runtime; set roles: [node], or remove it`,

@@ -14,13 +14,20 @@ import { declaredFixtures } from '../../rigs/config/fixtures.ts';
 import type { DeclaredFixture } from '../../rigs/fixtures-port.ts';
 import { sha256Hex } from '../../wire/digest.ts';
 import { firstSubnet, nthAddress } from '../network/addresses.ts';
-import { type BootstrapFile, ROLES, type Role } from './bootstrap.ts';
+import type { BootstrapFile, Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
 import { canonicalMountPaths } from './data-links.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
-import { familiesOf, podNetworkOf } from './families.ts';
-import { checkAgainstCluster, type Joined, joinedProfile, readJoined } from './joined.ts';
-import { chooseNodeIps, type HostAddresses, hostAddresses, ownAddresses, podLinksOf } from './node-addresses.ts';
+import { type Families, familiesOf, podNetworkOf } from './families.ts';
+import { checkAgainstCluster, type Joined, joinedProfile, readJoined, rolesOf } from './joined.ts';
+import {
+  type AddressChoice,
+  chooseNodeIps,
+  type HostAddresses,
+  hostAddresses,
+  ownAddresses,
+  podLinksOf,
+} from './node-addresses.ts';
 import { canonicalRoot, type Paths, pathsBelow } from './paths.ts';
 import { runtimeEndpointOf } from './runtime-endpoint.ts';
 
@@ -200,128 +207,168 @@ export async function loadWithOrigins(
   const joined = await readJoined(paths.joined);
   const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
-  const settings = settingsOf(root, bootstrapFile, bootstrap?.file, flags.logLevel, host, joined);
+  const settings = settingsOf({ root, bootstrapFile, file: bootstrap?.file, joined, host, logLevel: flags.logLevel });
   return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };
 }
 
-export function settingsOf(
-  root: string,
-  bootstrapFile: string,
-  file: BootstrapFile | undefined,
-  logLevel: number | undefined,
-  host: HostAddresses,
-  joined?: Joined,
-): Settings {
+/** Inputs from which the settings of a host are computed. */
+export interface SettingsSources {
+  readonly root: string;
+  /** Path of the bootstrap file, which error messages name. */
+  readonly bootstrapFile: string;
+  /** Content of the bootstrap file; undefined if the host has none. */
+  readonly file?: BootstrapFile | undefined;
+  /** Settings that the host received when it joined a cluster. */
+  readonly joined?: Joined | undefined;
+  readonly host: HostAddresses;
+  /** Log level of the command line, which takes precedence over the bootstrap file. */
+  readonly logLevel?: number | undefined;
+}
+
+/** A bootstrap file without optional fields. A host without a bootstrap file has the same settings. */
+const MINIMAL_FILE: BootstrapFile = { apiVersion: 'hyperedge.dev/v1', kind: 'Bootstrap' };
+
+const DEFAULT_PORTS: Settings['ports'] = {
+  api: 8443,
+  kubelet: 10_250,
+  controllers: 8444,
+  etcd: 2379,
+  etcdPeer: 2380,
+  balancer: 7443,
+  machineConfigServer: 22_623,
+};
+
+/** Throws CodedError 'bad-config' if fields contradict each other or the settings of the cluster. */
+export function settingsOf(sources: SettingsSources): Settings {
+  const { root, bootstrapFile, file = MINIMAL_FILE, joined, host, logLevel } = sources;
   if (joined !== undefined) checkAgainstCluster(bootstrapFile, file, joined.cluster);
+  const paths = pathsBelow(root);
   // On a shared machine, names of an instance have a suffix that is derived from its root. Only the instance at `/` has
   // no suffix.
   const suffix = root === '/' ? undefined : sha256Hex(root).slice(0, 6);
-  const network = file?.network;
-  const { clusterCidrs, serviceCidrs, ipFamilies } = familiesOf(
-    joined?.cluster ?? { ...network, ...(file?.ipFamilies === undefined ? {} : { ipFamilies: file.ipFamilies }) },
-    bootstrapFile,
-  );
-  const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
-  const hostSubnetLength = 9;
-  const bridge = network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`);
-  const firstPodCidr = firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength);
-  const podNetwork = podNetworkOf(file, bridge, suffix, bootstrapFile);
-  const podLinks = podLinksOf(bridge, podNetwork.tunnelNames);
-  const choice = { ipFamilies, given: file?.node?.ip, podLinks, serviceCidrs, shared: movingAddresses(file) };
-  const own = ownAddresses(host, choice);
-  const detected = chooseNodeIps(host, choice);
-  const nodeIp = detected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
-  const storage = file?.storage;
+  const families = familiesOf(joined?.cluster ?? { ...file.network, ipFamilies: file.ipFamilies }, bootstrapFile);
+  const network = networkOf(file, joined, families, suffix);
+  const podNetwork = podNetworkOf(file, network.bridge, suffix, bootstrapFile);
+  const nodeAddresses = nodeAddressesOf(file, host, network, {
+    ipFamilies: families.ipFamilies,
+    podLinks: podLinksOf(network.bridge, podNetwork.tunnelNames),
+  });
+  const nodeName = toNodeName(file.node?.name ?? nodeNameOf(hostname()));
   return {
     root,
     bootstrapFile,
-    // A host without configured roles that joins a cluster is a node, until its token determines its roles.
-    roles: new Set(file?.roles ?? joined?.roles ?? ((file?.join ?? file?.offer) === undefined ? ROLES : ['node'])),
-    rolesGiven: file?.roles !== undefined,
-    logLevel: logLevel ?? file?.logLevel ?? 2,
-    nodeName: toNodeName(file?.node?.name ?? nodeNameOf(hostname())),
-    nodeIp,
-    nodeIps: detected.length === 0 ? [nodeIp] : detected,
-    nodeIpGiven: file?.node?.ip,
-    nodeIpIsBridge: detected.length === 0,
-    addresses: [...new Set([nodeIp, ...own.map(({ address }) => address)])],
-    nodeLabels: Object.fromEntries([...(file?.labels ?? []), ...(file?.node?.labels ?? [])]),
-    nodeTaints: file?.taints ?? [],
+    paths,
+    logLevel: logLevel ?? file.logLevel ?? 2,
+
+    roles: new Set(rolesOf(file, joined)),
+    rolesGiven: file.roles !== undefined,
     joined: joined !== undefined,
-    join: file?.join,
-    offer: file?.offer,
-    handover: file?.handover,
-    proxy: file?.proxy ?? {},
-    registries: file?.registries ?? new Map(),
-    hostTools: file?.hostTools ?? false,
-    localVolumes: file?.localVolumes?.enabled ?? true,
-    serviceLoadBalancer: serviceLoadBalancerOf(file),
-    schedulerConfigFile: file?.scheduler?.configFile,
-    embedded: embeddedOf(root, file),
-    openshift: openshiftOf(file?.openshift, joinedProfile(file, joined)),
-    router: routerOf(file?.router),
-    machineConfig: machineConfigOf(file?.machineConfig),
-    updates: updatesOf(file?.updates),
+    join: file.join,
+    offer: file.offer,
+    handover: file.handover,
     masters: mastersOf(file, joined),
-    fixtures: declaredFixtures(file?.fixtures),
-    rigPower: file?.rigPower ?? new Map(),
-    vip: file?.vip === undefined ? undefined : { address: file.vip.address, link: file.vip.interface },
-    ipFamilies,
-    podNetwork,
-    maxPods: file?.node?.maxPods ?? 250,
-    systemReserved: Object.fromEntries(file?.node?.systemReserved ?? []),
-    runtimeHandlers: Object.fromEntries(file?.node?.runtimeHandlers ?? []),
+    vip: file.vip && { address: file.vip.address, link: file.vip.interface },
+
+    nodeName,
+    ...nodeAddresses,
+    nodeLabels: Object.fromEntries([...(file.labels ?? []), ...(file.node?.labels ?? [])]),
+    nodeTaints: file.taints ?? [],
+    maxPods: file.node?.maxPods ?? 250,
+    systemReserved: Object.fromEntries(file.node?.systemReserved ?? []),
+    runtimeHandlers: Object.fromEntries(file.node?.runtimeHandlers ?? []),
     containerRuntimeEndpoint: runtimeEndpointOf(file, joined, bootstrapFile),
-    ports: {
-      api: file?.ports?.api ?? 8443,
-      kubelet: file?.ports?.kubelet ?? 10_250,
-      controllers: file?.ports?.controllers ?? 8444,
-      etcd: file?.ports?.etcd ?? 2379,
-      etcdPeer: file?.ports?.etcdPeer ?? 2380,
-      balancer: file?.ports?.balancer ?? 7443,
-      machineConfigServer: file?.ports?.machineConfigServer ?? 22_623,
-    },
-    network: {
-      clusterCidr,
-      serviceCidr,
-      clusterCidrs,
-      serviceCidrs,
-      clusterDomain: joined?.cluster.clusterDomain ?? network?.clusterDomain ?? 'cluster.local',
-      bridge,
-      nftTable: network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
-      proxyMode: network?.proxyMode ?? 'auto',
-      hostSubnetLength,
-      firstPodCidr,
-      apiServiceIp: nthAddress(serviceCidr, 1),
-      dnsIp: nthAddress(serviceCidr, 10),
-    },
-    dns: {
-      upstreams: file?.dns?.upstreams,
-      stubDomains: file?.dns?.stubDomains ?? new Map(),
-      ttlSeconds: file?.dns?.ttlSeconds ?? 5,
-      link: `${bridge.slice(0, 11)}-dns`,
-    },
-    gossip: gossipOf(file, nodeIp, pathsBelow(root).gossipKeyring, joined),
-    etcd: etcdOf(file, toNodeName(file?.node?.name ?? nodeNameOf(hostname())), bootstrapFile) ?? joinedEtcd(joined),
-    restoreDamaged: file?.etcd?.restoreDamaged ?? true,
-    cgroup: { driver: file?.cgroup?.driver ?? 'auto', root: file?.cgroup?.root ?? '/' },
-    secretsEncryption: file?.secretsEncryption?.provider,
-    storage:
-      storage?.endpoints === undefined || storage.endpoints.length === 0
-        ? undefined
-        : {
-            endpoints: storage.endpoints,
-            ...(storage.caFile === undefined ? {} : { caFile: storage.caFile }),
-            ...(storage.certFile === undefined ? {} : { certFile: storage.certFile }),
-            ...(storage.keyFile === undefined ? {} : { keyFile: storage.keyFile }),
-          },
-    certificateLifeMs: parseDuration(file?.certificates?.lifetime ?? ''),
-    paths: pathsBelow(root),
+    hostTools: file.hostTools ?? false,
+    cgroup: { driver: 'auto', root: '/', ...file.cgroup },
+
+    ports: { ...DEFAULT_PORTS, ...file.ports },
+    ipFamilies: families.ipFamilies,
+    network,
+    podNetwork,
+    dns: dnsOf(file, network.bridge),
+    gossip: gossipOf(file, nodeAddresses.nodeIp, paths.gossipKeyring, joined),
+    proxy: file.proxy ?? {},
+    registries: file.registries ?? new Map(),
+    router: routerOf(file.router),
+    serviceLoadBalancer: serviceLoadBalancerOf(file),
+
+    etcd: etcdOf(file, nodeName, bootstrapFile) ?? joinedEtcd(joined),
+    restoreDamaged: file.etcd?.restoreDamaged ?? true,
+    storage: storageOf(file),
+    secretsEncryption: file.secretsEncryption?.provider,
+    certificateLifeMs: parseDuration(file.certificates?.lifetime ?? ''),
+
+    localVolumes: file.localVolumes?.enabled ?? true,
+    schedulerConfigFile: file.scheduler?.configFile,
+    embedded: embeddedOf(root, file),
+    openshift: openshiftOf(file.openshift, joinedProfile(file, joined)),
+    machineConfig: machineConfigOf(file.machineConfig),
+    updates: updatesOf(file.updates),
+    fixtures: declaredFixtures(file.fixtures),
+    rigPower: file.rigPower ?? new Map(),
   };
 }
 
-function etcdOf(file: BootstrapFile | undefined, nodeName: NodeName, bootstrapFile: string): Settings['etcd'] {
-  const members = [...(file?.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
+function networkOf(
+  file: BootstrapFile,
+  joined: Joined | undefined,
+  { clusterCidrs, serviceCidrs }: Families,
+  suffix: string | undefined,
+): Settings['network'] {
+  const [clusterCidr, serviceCidr] = [clusterCidrs[0] ?? '', serviceCidrs[0] ?? ''];
+  const hostSubnetLength = 9;
+  return {
+    clusterCidr,
+    serviceCidr,
+    clusterCidrs,
+    serviceCidrs,
+    clusterDomain: joined?.cluster.clusterDomain ?? file.network?.clusterDomain ?? 'cluster.local',
+    bridge: file.network?.bridge ?? (suffix === undefined ? 'hyper0' : `he-${suffix}`),
+    nftTable: file.network?.nftTable ?? (suffix === undefined ? 'hyperedge' : `hyperedge-${suffix}`),
+    proxyMode: file.network?.proxyMode ?? 'auto',
+    hostSubnetLength,
+    firstPodCidr: firstSubnet(clusterCidr, clusterCidr.includes(':') ? 64 : hostSubnetLength),
+    apiServiceIp: nthAddress(serviceCidr, 1),
+    dnsIp: nthAddress(serviceCidr, 10),
+  };
+}
+
+type NodeAddresses = Pick<Settings, 'nodeIp' | 'nodeIps' | 'nodeIpGiven' | 'nodeIpIsBridge' | 'addresses'>;
+
+/** Selects the addresses of the node. A host without an address uses the future address of its pod bridge. */
+function nodeAddressesOf(
+  file: BootstrapFile,
+  host: HostAddresses,
+  { serviceCidrs, firstPodCidr }: Settings['network'],
+  links: Pick<AddressChoice, 'ipFamilies' | 'podLinks'>,
+): NodeAddresses {
+  const choice = { ...links, given: file.node?.ip, serviceCidrs, shared: movingAddresses(file) };
+  const selected = chooseNodeIps(host, choice);
+  const nodeIp = selected[0] ?? nthAddress(host.podCidr?.split(',')[0] ?? firstPodCidr, 1);
+  return {
+    nodeIp,
+    nodeIps: selected.length === 0 ? [nodeIp] : selected,
+    nodeIpGiven: file.node?.ip,
+    nodeIpIsBridge: selected.length === 0,
+    addresses: [...new Set([nodeIp, ...ownAddresses(host, choice).map(({ address }) => address)])],
+  };
+}
+
+function dnsOf({ dns }: BootstrapFile, bridge: string): Settings['dns'] {
+  return {
+    upstreams: dns?.upstreams,
+    stubDomains: dns?.stubDomains ?? new Map(),
+    ttlSeconds: dns?.ttlSeconds ?? 5,
+    link: `${bridge.slice(0, 11)}-dns`,
+  };
+}
+
+function storageOf({ storage }: BootstrapFile): Settings['storage'] {
+  const { endpoints = [], ...files } = storage ?? {};
+  return endpoints.length === 0 ? undefined : { endpoints, ...files };
+}
+
+function etcdOf(file: BootstrapFile, nodeName: NodeName, bootstrapFile: string): Settings['etcd'] {
+  const members = [...(file.etcd?.initialCluster ?? [])].map(([name, peerUrl]) => ({ name, peerUrl }));
   if (members.length === 0) return undefined;
   if (!members.some(({ name }) => name === nodeName)) {
     throw new CodedError(
@@ -329,7 +376,7 @@ function etcdOf(file: BootstrapFile | undefined, nodeName: NodeName, bootstrapFi
       `${bootstrapFile}: etcd.initialCluster does not name this node; add ${nodeName}: https://ADDRESS:2380, or set node.name`,
     );
   }
-  return { members, state: file?.etcd?.initialClusterState ?? 'new', token: file?.etcd?.initialClusterToken };
+  return { members, state: file.etcd?.initialClusterState ?? 'new', token: file.etcd?.initialClusterToken };
 }
 
 function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
@@ -339,31 +386,31 @@ function joinedEtcd(joined: Joined | undefined): Settings['etcd'] {
 }
 
 /** Addresses and ranges that can move between hosts: one host has each of them at a time. */
-function movingAddresses(file: BootstrapFile | undefined): string[] {
-  const vip = file?.vip?.address;
-  return [...(vip === undefined ? [] : [vip]), ...(file?.serviceLoadBalancer?.addresses ?? [])];
+function movingAddresses(file: BootstrapFile): string[] {
+  const vip = file.vip?.address;
+  return [...(vip === undefined ? [] : [vip]), ...(file.serviceLoadBalancer?.addresses ?? [])];
 }
 
-function serviceLoadBalancerOf(file: BootstrapFile | undefined): Settings['serviceLoadBalancer'] {
-  const { enabled = true, addresses = [], interface: link } = file?.serviceLoadBalancer ?? {};
+function serviceLoadBalancerOf(file: BootstrapFile): Settings['serviceLoadBalancer'] {
+  const { enabled = true, addresses = [], interface: link } = file.serviceLoadBalancer ?? {};
   return { enabled, addresses, link };
 }
 
-function mastersOf(file: BootstrapFile | undefined, joined: Joined | undefined): string[] {
+function mastersOf(file: BootstrapFile, joined: Joined | undefined): string[] {
   const learnt = joined === undefined ? [] : [joined.server, ...joined.apiServers];
-  return [...new Set([...(file?.masters ?? []), ...learnt])];
+  return [...new Set([...(file.masters ?? []), ...learnt])];
 }
 
 /** Default port, as in serf. */
 const GOSSIP_PORT = 7946;
 
 function gossipOf(
-  file: BootstrapFile | undefined,
+  file: BootstrapFile,
   nodeIp: string,
   keyringFile: string,
   joined: Joined | undefined,
 ): Settings['gossip'] {
-  const given = file?.gossip;
+  const given = file.gossip;
   const bindAddress = given?.bindAddress ?? (nodeIp.includes(':') ? '::' : '0.0.0.0');
   const any = bindAddress === '::' || bindAddress === '0.0.0.0';
   return {
@@ -372,7 +419,7 @@ function gossipOf(
     bindAddress,
     port: given?.port ?? GOSSIP_PORT,
     advertiseAddress: given?.advertiseAddress ?? (any ? nodeIp : bindAddress),
-    join: given?.join ?? (joined === undefined ? [] : mastersOf(undefined, joined).map((url) => hostOf(url))),
+    join: given?.join ?? (joined === undefined ? [] : mastersOf(MINIMAL_FILE, joined).map((url) => hostOf(url))),
     keyringFile: given?.keyringFile ?? keyringFile,
   };
 }

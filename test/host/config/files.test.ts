@@ -13,9 +13,13 @@ import { kubeletConfigOf } from '../../../src/host/node/kubelet-config.ts';
 import { DEFAULT_KUBELET_CONFIG } from '../../../src/kubelet/index.ts';
 import { settingsOf as etcdSettingsOf, readFile as readEtcdFile } from '../../../src/store/config/index.ts';
 
-const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
-  defaultRouteLink: 'eth0',
-  byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+const settings = settingsOf({
+  root: '/r',
+  bootstrapFile: '/r/etc/origin/bootstrap.yaml',
+  host: {
+    defaultRouteLink: 'eth0',
+    byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+  },
 });
 
 let directory = '';

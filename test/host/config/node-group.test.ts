@@ -15,9 +15,13 @@ import {
 } from '../../../src/host/config/node-group.ts';
 import { settingsOf } from '../../../src/host/config/settings.ts';
 
-const settings = settingsOf('/r', '/r/etc/origin/bootstrap.yaml', undefined, undefined, {
-  defaultRouteLink: 'eth0',
-  byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+const settings = settingsOf({
+  root: '/r',
+  bootstrapFile: '/r/etc/origin/bootstrap.yaml',
+  host: {
+    defaultRouteLink: 'eth0',
+    byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+  },
 });
 const own = nodeConfigOf(settings, 'cgroupfs');
 

@@ -15,15 +15,15 @@ const host: HostAddresses = {
   ],
 };
 const of = (root: string, yaml?: string, addresses = host) =>
-  settingsOf(
+  settingsOf({
     root,
-    'bootstrap.yaml',
-    yaml === undefined
-      ? undefined
-      : parseConfig(`apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${yaml}`, 'b', bootstrapField),
-    undefined,
-    addresses,
-  );
+    bootstrapFile: 'bootstrap.yaml',
+    file:
+      yaml === undefined
+        ? undefined
+        : parseConfig(`apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${yaml}`, 'b', bootstrapField),
+    host: addresses,
+  });
 
 test('selects the node IP in order: configured, of the default route, of another link, of the pod bridge', () => {
   assert.equal(of('/', 'node: {ip: 203.0.113.5}').nodeIp, '203.0.113.5');

@@ -28,7 +28,7 @@ beforeEach(async () => {
     await mkdir(join(root, directory), { recursive: true });
   await writeFile(join(root, 'etc/origin/master/master-config.yaml'), 'a: 1\n');
   await writeFile(join(root, 'etc/origin/master/master.env'), 'OPTIONS=--loglevel=2\n');
-  settings = settingsOf(root, 'bootstrap.yaml', undefined, undefined, { defaultRouteLink: undefined, byLink: [] });
+  settings = settingsOf({ root, bootstrapFile: 'bootstrap.yaml', host: { defaultRouteLink: undefined, byLink: [] } });
   manifest = join(settings.paths.staticPods, 'apiserver.yaml');
 });
 afterEach(() => rm(root, { recursive: true, force: true }));

@@ -16,17 +16,16 @@ import { freePort } from '../../support/ports.ts';
 async function withRoot(use: (settings: (gossip?: string) => Settings) => Promise<void>): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), 'he-gossip-'));
   const settings = (gossip?: string): Settings =>
-    settingsOf(
+    settingsOf({
       root,
-      'bootstrap.yaml',
-      parseConfig(
+      bootstrapFile: 'bootstrap.yaml',
+      file: parseConfig(
         `apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nnode: {name: one, ip: 127.0.0.1}\n${gossip === undefined ? '' : `gossip: ${gossip}\n`}`,
         'b',
         bootstrapField,
       ),
-      undefined,
-      { defaultRouteLink: undefined, byLink: [] },
-    );
+      host: { defaultRouteLink: undefined, byLink: [] },
+    });
   try {
     await mkdir(dirname(settings().paths.agentSocket), { recursive: true });
     await use(settings);

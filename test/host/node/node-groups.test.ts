@@ -23,9 +23,14 @@ after(() => rm(directory, { recursive: true, force: true }));
 async function host(name: string, overrides: Partial<NodeGroupOptions>) {
   const root = join(directory, name);
   const bootstrap = join(root, 'etc/origin/bootstrap.yaml');
-  const settings = settingsOf(root, bootstrap, { roles: ['worker'] } as never, undefined, {
-    defaultRouteLink: 'eth0',
-    byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+  const settings = settingsOf({
+    root,
+    bootstrapFile: bootstrap,
+    file: { roles: ['worker'] } as never,
+    host: {
+      defaultRouteLink: 'eth0',
+      byLink: [{ link: 'eth0', address: '10.0.0.7' }],
+    },
   });
   const { nodeSysconfig, nodeConfig } = settings.paths;
   for (const file of [nodeSysconfig, nodeConfig]) await mkdir(dirname(file), { recursive: true });

@@ -42,9 +42,13 @@ beforeEach(async () => {
     'admin.kubeconfig': 'admin',
   };
   for (const [name, text] of Object.entries(files)) await writeFile(master(name), text, { mode: 0o600 });
-  const settings = settingsOf(root, 'bootstrap.yaml', undefined, undefined, {
-    defaultRouteLink: undefined,
-    byLink: [],
+  const settings = settingsOf({
+    root,
+    bootstrapFile: 'bootstrap.yaml',
+    host: {
+      defaultRouteLink: undefined,
+      byLink: [],
+    },
   });
   const all = operandFiles(settings);
   [api, controllers] = [all.get('kube-apiserver'), all.get('kube-controller-manager')] as [OperandFiles, OperandFiles];

@@ -26,13 +26,12 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
 }
 
 const settings = (root: string, yaml = '') =>
-  settingsOf(
+  settingsOf({
     root,
-    'bootstrap.yaml',
-    parseConfig(`apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${yaml}`, 'b', bootstrapField),
-    undefined,
-    { defaultRouteLink: 'eth0', byLink: [{ link: 'eth0', address: '10.0.0.7' }] },
-  );
+    bootstrapFile: 'bootstrap.yaml',
+    file: parseConfig(`apiVersion: hyperedge.dev/v1\nkind: Bootstrap\n${yaml}`, 'b', bootstrapField),
+    host: { defaultRouteLink: 'eth0', byLink: [{ link: 'eth0', address: '10.0.0.7' }] },
+  });
 const options = { nowMs: Date.UTC(2026, 10, 20), cgroupDriver: 'cgroupfs', assets: undefined, log: silentLog };
 
 test('writes all files of OKD at the first start, and no file at the second start', () =>
