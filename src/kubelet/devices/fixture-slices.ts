@@ -7,9 +7,9 @@ import { resources } from '../../api/resources.ts';
 import { type NodeName, toUid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
-import { canonicalJson } from '../core/pod-plan/hash.ts';
 import { deviceNameOf, type FixtureState, RIG_DRIVER } from './fixtures.ts';
 
 /** Maximum number of devices that the API accepts in a slice whose devices have taints. */

@@ -4,8 +4,8 @@
  */
 import type { Container, Pod, ResourceRequirements } from '../../api/generated/core/v1.ts';
 import { ignore, messageOf } from '../../base/errors.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
-import { canonicalJson } from '../core/pod-plan/hash.ts';
 import type { ResizeState } from '../core/pod-plan/status.ts';
 import { nodeLimits } from '../resources/node-limits.ts';
 import { resourceShortage } from './admission.ts';

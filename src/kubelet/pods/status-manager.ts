@@ -4,9 +4,9 @@ import { resources } from '../../api/resources.ts';
 import type { Uid } from '../../base/brand.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
-import { canonicalJson } from '../core/pod-plan/hash.ts';
 import { RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
 import { essentialPatch, statusPatch } from './status-patch.ts';
 

@@ -1,5 +1,5 @@
 import type { PodCondition, PodStatus } from '../../api/generated/core/v1.ts';
-import { canonicalJson } from '../core/pod-plan/hash.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import { isKubeletCondition, RESIZE_CONDITIONS } from '../core/pod-plan/status.ts';
 
 /**

@@ -20,8 +20,8 @@ import { pruneAndCheck } from '../../api/schema/decode.ts';
 import { schemaOfType } from '../../api/schema/index.ts';
 import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import { timestamp } from '../../base/times.ts';
-import { canonicalJson } from '../core/pod-plan/hash.ts';
 import { typeOf } from '../volumes/types/index.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';

@@ -8,7 +8,7 @@ import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { decodeJson, fields, object, own } from '../../../base/decode.ts';
 import { timeMs } from '../../../base/times.ts';
-import { canonicalJson, semanticEqual } from './equality.ts';
+import { semanticEqual, semanticJson } from './equality.ts';
 import { controllerReference } from './ownership.ts';
 import { templateHash } from './template-hash.ts';
 
@@ -51,7 +51,7 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
  * because clients find the current revision by comparing bytes.
  */
 function revisionData(template: PodTemplateSpec | undefined): JsonObject {
-  return decodeJson(DATA, canonicalJson({ spec: { template: { ...template, $patch: 'replace' } } }), 'revision');
+  return decodeJson(DATA, semanticJson({ spec: { template: { ...template, $patch: 'replace' } } }), 'revision');
 }
 
 const DATA = own<JsonObject>(object({ spec: fields }));

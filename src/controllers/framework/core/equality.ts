@@ -1,3 +1,5 @@
+import { canonicalJson } from '../../../base/json/canonical-json.ts';
+
 /** Compares API objects as JSON. Field order is ignored; an absent field equals null and an empty list. */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
@@ -22,13 +24,5 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** JSON with sorted keys and without absent fields, so that equal objects give equal text. */
-export function canonicalJson(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  const fields = Object.entries(value)
-    .filter(([, each]) => !isEmpty(each))
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, each]) => `${JSON.stringify(key)}:${canonicalJson(each)}`);
-  return `{${fields.join(',')}}`;
-}
+/** Canonical JSON of an API object without the fields that `semanticEqual` considers absent: null and empty lists. */
+export const semanticJson = (value: unknown): string => canonicalJson(value, isEmpty);

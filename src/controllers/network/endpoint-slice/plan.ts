@@ -5,7 +5,7 @@
 import type { Node, Pod, Service } from '../../../api/generated/core/v1.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
-import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
+import { semanticEqual, semanticJson } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
@@ -179,9 +179,7 @@ const portsTexts = new WeakMap<readonly EndpointPort[], string>();
 function portsText(ports: readonly EndpointPort[]): string {
   const known = portsTexts.get(ports);
   if (known !== undefined) return known;
-  const texts = ports.map((port) =>
-    canonicalJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }),
-  );
+  const texts = ports.map((port) => semanticJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }));
   const text = texts.sort().join('|');
   portsTexts.set(ports, text);
   return text;

@@ -7,7 +7,7 @@ import type {
   Pod,
   Service,
 } from '../../../api/generated/core/v1.ts';
-import { canonicalJson, semanticEqual } from '../../framework/core/equality.ts';
+import { semanticEqual, semanticJson } from '../../framework/core/equality.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
 
@@ -136,7 +136,7 @@ function truncate(backends: readonly Backend[]): readonly Backend[] {
 }
 
 function sortedPorts(ports: readonly EndpointPort[]): { readonly sorted: EndpointPort[]; readonly key: string } {
-  const texts = ports.map((port) => ({ port, text: canonicalJson(port) }));
+  const texts = ports.map((port) => ({ port, text: semanticJson(port) }));
   texts.sort((a, b) => (a.text < b.text ? -1 : 1));
   return { sorted: texts.map(({ port }) => port), key: `[${texts.map(({ text }) => text).join()}]` };
 }

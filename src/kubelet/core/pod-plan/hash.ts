@@ -1,4 +1,5 @@
 import type { Container } from '../../../api/generated/core/v1.ts';
+import { canonicalJson } from '../../../base/json/canonical-json.ts';
 
 /** Fields whose change does not require a new container (resources are changed in place). */
 const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readinessProbe', 'startupProbe']);
@@ -11,19 +12,6 @@ const IGNORED = new Set(['resources', 'resizePolicy', 'livenessProbe', 'readines
 export function containerHash(container: Container): string {
   const relevant = Object.fromEntries(Object.entries(container).filter(([field]) => !IGNORED.has(field)));
   return fnv1a(canonicalJson(relevant));
-}
-
-/** JSON with sorted keys and without undefined members. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value === 'object' && value !== null) {
-    const fields = Object.entries(value)
-      .filter(([, member]) => member !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([field, member]) => `${JSON.stringify(field)}:${canonicalJson(member)}`);
-    return `{${fields.join(',')}}`;
-  }
-  return JSON.stringify(value) ?? 'null';
 }
 
 function fnv1a(text: string): string {

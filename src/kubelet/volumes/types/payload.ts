@@ -1,8 +1,8 @@
 /** Volumes whose files the kubelet writes: contents, modes and owners. Source: pkg/volume/{configmap,secret}. */
 import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume } from '../../../api/generated/core/v1.ts';
 import { toUid } from '../../../base/brand.ts';
+import { canonicalJson } from '../../../base/json/canonical-json.ts';
 import type { Quantity } from '../../../base/quantity.ts';
-import { canonicalJson } from '../../core/pod-plan/hash.ts';
 import type { ProjectedFile } from '../../files-port.ts';
 import type { ExpansionBudget } from '../../pods/containers/expansion.ts';
 import { fieldValue, resourceValue } from '../../pods/containers/field-path.ts';
