@@ -8,7 +8,7 @@ import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { decodeJson, fields, object, own } from '../../../base/decode.ts';
 import { timeMs } from '../../../base/times.ts';
-import { semanticEqual, semanticJson } from './equality.ts';
+import { equalIgnoringEmptyLists, jsonIgnoringEmptyLists } from './equality.ts';
 import { controllerReference } from './ownership.ts';
 import { templateHash } from './template-hash.ts';
 
@@ -37,7 +37,7 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
   const data = revisionData(owner.template);
   const sorted = [...revisions].sort(byRevision);
   const newest = Number(sorted.at(-1)?.revision ?? 0);
-  const current = sorted.findLast((revision) => semanticEqual(revision.data, data));
+  const current = sorted.findLast((revision) => equalIgnoringEmptyLists(revision.data, data));
   if (current === undefined) return { latest: newRevision(owner, data, newest + 1), old: sorted, change: 'create' };
   const old = sorted.filter((revision) => revision !== current);
   if (old.every((revision) => revision.revision < current.revision)) {
@@ -51,7 +51,11 @@ export function planRevision(owner: RevisionOwner, revisions: readonly Controlle
  * because clients find the current revision by comparing bytes.
  */
 function revisionData(template: PodTemplateSpec | undefined): JsonObject {
-  return decodeJson(DATA, semanticJson({ spec: { template: { ...template, $patch: 'replace' } } }), 'revision');
+  return decodeJson(
+    DATA,
+    jsonIgnoringEmptyLists({ spec: { template: { ...template, $patch: 'replace' } } }),
+    'revision',
+  );
 }
 
 const DATA = own<JsonObject>(object({ spec: fields }));
@@ -86,7 +90,7 @@ export function obsoleteRevisions(
 }
 
 export function hasTemplate(revision: ControllerRevision, template: PodTemplateSpec | undefined): boolean {
-  return semanticEqual(revision.data, revisionData(template));
+  return equalIgnoringEmptyLists(revision.data, revisionData(template));
 }
 
 /** The template in a revision; undefined if its data has another format. */

@@ -1,18 +1,21 @@
 import { canonicalJson } from '../../../base/json/canonical-json.ts';
 
-/** Compares API objects as JSON. Field order is ignored; an absent field equals null and an empty list. */
-export function semanticEqual(a: unknown, b: unknown): boolean {
+/**
+ * Compares API objects as JSON: an absent field equals null and an empty list. An empty object differs from an absent
+ * field, as in `emptyDir: {}`; `semanticEqual` in `api/meta` ignores this difference too.
+ */
+export function equalIgnoringEmptyLists(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isEmpty(a) && isEmpty(b)) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((each, index) => semanticEqual(each, b[index]));
+    return a.every((each, index) => equalIgnoringEmptyLists(each, b[index]));
   }
   const left = a as Readonly<Record<string, unknown>>;
   const right = b as Readonly<Record<string, unknown>>;
   for (const key of Object.keys(left)) {
-    if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
+    if (!equalIgnoringEmptyLists(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
   }
   for (const key of Object.keys(right)) {
     if (!Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
@@ -24,5 +27,5 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Canonical JSON of an API object without the fields that `semanticEqual` considers absent: null and empty lists. */
-export const semanticJson = (value: unknown): string => canonicalJson(value, isEmpty);
+/** Canonical JSON without the fields that `equalIgnoringEmptyLists` considers absent. */
+export const jsonIgnoringEmptyLists = (value: unknown): string => canonicalJson(value, isEmpty);

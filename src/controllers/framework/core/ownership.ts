@@ -5,7 +5,7 @@
 
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../../../api/meta/object.ts';
-import { semanticEqual } from './equality.ts';
+import { equalIgnoringEmptyLists } from './equality.ts';
 
 export function controllerOf(object: KubeObject): OwnerReference | undefined {
   return object.metadata?.ownerReferences?.find((reference) => reference.controller === true);
@@ -13,7 +13,7 @@ export function controllerOf(object: KubeObject): OwnerReference | undefined {
 
 /** Whether a change of an object without a controller may lead to its adoption: its labels or controller changed. */
 export function mayBeAdopted(object: KubeObject, old: KubeObject): boolean {
-  return controllerOf(old) !== undefined || !semanticEqual(object.metadata?.labels, old.metadata?.labels);
+  return controllerOf(old) !== undefined || !equalIgnoringEmptyLists(object.metadata?.labels, old.metadata?.labels);
 }
 
 export function isControlledBy(object: KubeObject, uid: string | undefined): boolean {

@@ -4,7 +4,7 @@
  */
 import type { ClusterRole, PolicyRule } from '../../../api/generated/rbac/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import { semanticEqual, semanticJson } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists, jsonIgnoringEmptyLists } from '../../framework/core/equality.ts';
 
 /** Returns the new rules of the role; undefined if it does not aggregate or is up to date. */
 export function planAggregation(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] | undefined {
@@ -19,12 +19,12 @@ export function planAggregation(role: ClusterRole, all: readonly ClusterRole[]):
     for (const other of sorted) {
       if (other.metadata?.name === role.metadata?.name || !matchesLabels(selector, other.metadata?.labels)) continue;
       for (const rule of other.rules ?? []) {
-        const text = semanticJson(rule);
+        const text = jsonIgnoringEmptyLists(rule);
         if (seen.has(text)) continue;
         seen.add(text);
         rules.push(rule);
       }
     }
   }
-  return semanticEqual(rules, role.rules) ? undefined : rules;
+  return equalIgnoringEmptyLists(rules, role.rules) ? undefined : rules;
 }

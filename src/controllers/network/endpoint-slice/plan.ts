@@ -5,7 +5,7 @@
 import type { Node, Pod, Service } from '../../../api/generated/core/v1.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
-import { semanticEqual, semanticJson } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists, jsonIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
@@ -179,7 +179,9 @@ const portsTexts = new WeakMap<readonly EndpointPort[], string>();
 function portsText(ports: readonly EndpointPort[]): string {
   const known = portsTexts.get(ports);
   if (known !== undefined) return known;
-  const texts = ports.map((port) => semanticJson({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }));
+  const texts = ports.map((port) =>
+    jsonIgnoringEmptyLists({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' }),
+  );
   const text = texts.sort().join('|');
   portsTexts.set(ports, text);
   return text;
@@ -236,8 +238,8 @@ function planGroup(owner: SliceOwner, group: SliceGroup, existing: readonly Endp
   for (const slice of existing) {
     const endpoints: Endpoint[] = [];
     let isChanged =
-      !semanticEqual(slice.metadata?.labels ?? {}, labels) ||
-      (annotations !== undefined && !semanticEqual(slice.metadata?.annotations ?? {}, annotations));
+      !equalIgnoringEmptyLists(slice.metadata?.labels ?? {}, labels) ||
+      (annotations !== undefined && !equalIgnoringEmptyLists(slice.metadata?.annotations ?? {}, annotations));
     for (const old of slice.endpoints ?? []) {
       const id = identity(old);
       const wanted = missing.get(id);
@@ -246,7 +248,7 @@ function planGroup(owner: SliceOwner, group: SliceGroup, existing: readonly Endp
         continue;
       }
       missing.delete(id);
-      if (!semanticEqual(old, wanted)) isChanged = true;
+      if (!equalIgnoringEmptyLists(old, wanted)) isChanged = true;
       endpoints.push(wanted);
     }
     kept.push({ slice, endpoints, isChanged });

@@ -7,7 +7,7 @@ import type {
   Pod,
   Service,
 } from '../../../api/generated/core/v1.ts';
-import { semanticEqual, semanticJson } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists, jsonIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import { backendHostname, isBackend, isHeadless, type TargetPorts, targetPortsOf } from '../service-backends/plan.ts';
 
@@ -42,9 +42,9 @@ export function planEndpoints(service: Service, pods: readonly Pod[], existing: 
   else delete annotations[OVER_CAPACITY];
   if (
     existing !== undefined &&
-    semanticEqual(existing.subsets, subsets) &&
-    semanticEqual(existing.metadata?.labels ?? {}, labels) &&
-    semanticEqual(existing.metadata?.annotations ?? {}, annotations)
+    equalIgnoringEmptyLists(existing.subsets, subsets) &&
+    equalIgnoringEmptyLists(existing.metadata?.labels ?? {}, labels) &&
+    equalIgnoringEmptyLists(existing.metadata?.annotations ?? {}, annotations)
   ) {
     return { kind: 'none' };
   }
@@ -136,7 +136,7 @@ function truncate(backends: readonly Backend[]): readonly Backend[] {
 }
 
 function sortedPorts(ports: readonly EndpointPort[]): { readonly sorted: EndpointPort[]; readonly key: string } {
-  const texts = ports.map((port) => ({ port, text: semanticJson(port) }));
+  const texts = ports.map((port) => ({ port, text: jsonIgnoringEmptyLists(port) }));
   texts.sort((a, b) => (a.text < b.text ? -1 : 1));
   return { sorted: texts.map(({ port }) => port), key: `[${texts.map(({ text }) => text).join()}]` };
 }

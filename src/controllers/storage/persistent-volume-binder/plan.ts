@@ -21,7 +21,7 @@ import {
   withAnnotations,
 } from '../../../api/volumes/binding.ts';
 import { findMatchingVolume, mismatchOf } from '../../../api/volumes/match.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 
 export interface BinderEvent {
   readonly type: 'Normal' | 'Warning';
@@ -144,7 +144,7 @@ function bind(claim: PersistentVolumeClaim, volume: PersistentVolume): BinderPla
   }
   const { accessModes, capacity } = volume.spec;
   const wasBound = claim.status?.phase === 'Bound';
-  if (wasBound && semanticEqual(claim.status?.accessModes, accessModes)) return NOTHING;
+  if (wasBound && equalIgnoringEmptyLists(claim.status?.accessModes, accessModes)) return NOTHING;
   const status = {
     ...claim.status,
     phase: 'Bound',

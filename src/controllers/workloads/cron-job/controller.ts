@@ -7,7 +7,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { controlledBy, indexByController } from '../../framework/owner-indices.ts';
@@ -93,7 +93,7 @@ class CronJobController extends ControllerTerm {
   }
 
   async #writeStatus(cronJob: CronJob, status: CronJobStatus): Promise<void> {
-    if (semanticEqual(cronJob.status ?? {}, status)) return;
+    if (equalIgnoringEmptyLists(cronJob.status ?? {}, status)) return;
     await this.#access.cronJobClient.update({ ...cronJob, status }, { subresource: 'status' });
   }
 

@@ -6,7 +6,7 @@
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { timeMs } from '../../../base/times.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
@@ -251,7 +251,7 @@ export function hasTemplateOf(set: ReplicaSet, deployment: Deployment): boolean 
     delete labels[TEMPLATE_HASH_LABEL];
     return { spec: template?.spec, metadata: { ...template?.metadata, labels } };
   };
-  return semanticEqual(withoutHash(set.spec?.template), withoutHash(deployment.spec?.template));
+  return equalIgnoringEmptyLists(withoutHash(set.spec?.template), withoutHash(deployment.spec?.template));
 }
 
 /** Status after a hash collision of two templates. With a higher collision count the next name is different. */

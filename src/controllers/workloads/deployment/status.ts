@@ -5,7 +5,7 @@
 
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { timeMs } from '../../../base/times.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { type ConditionState, findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
 import { type Sizes, totalAvailable, totalReady, totalReplicas, totalSpecReplicas } from './sizes.ts';
 
@@ -217,5 +217,5 @@ function sameStatus(a: DeploymentStatus, b: DeploymentStatus): boolean {
     status.unavailableReplicas ?? 0,
     status.collisionCount ?? 0,
   ];
-  return semanticEqual(numbers(a), numbers(b)) && semanticEqual(a.conditions, b.conditions);
+  return equalIgnoringEmptyLists(numbers(a), numbers(b)) && equalIgnoringEmptyLists(a.conditions, b.conditions);
 }

@@ -17,7 +17,7 @@ import { timestamp } from '../../../base/times.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 import { isPodReady } from '../../framework/core/pods.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
@@ -248,7 +248,7 @@ function followBudgets(
   scope.onChange(pods, {
     added: wake,
     updated: (pod, old) => {
-      if (semanticEqual(countedFacts(pod), countedFacts(old))) return;
+      if (equalIgnoringEmptyLists(countedFacts(pod), countedFacts(old))) return;
       wake(old);
       wake(pod);
     },

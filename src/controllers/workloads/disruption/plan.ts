@@ -8,7 +8,7 @@ import type { Condition, OwnerReference } from '../../../api/generated/meta/v1.t
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
 import { withCondition } from '../../../api/meta/conditions.ts';
 import { timeMs, timestamp } from '../../../base/times.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
@@ -84,7 +84,7 @@ export function planBudget({ budget, pods, scales }: BudgetSnapshot, { nowMs }: 
     }),
   };
   return {
-    status: semanticEqual(status, budget.status) ? undefined : status,
+    status: equalIgnoringEmptyLists(status, budget.status) ? undefined : status,
     events,
     notDeleted,
     recheckAfterMs,
@@ -111,7 +111,7 @@ export function planFailure(
       observedGeneration: known?.observedGeneration ?? 0,
     }),
   };
-  return semanticEqual(status, known) ? undefined : status;
+  return equalIgnoringEmptyLists(status, known) ? undefined : status;
 }
 
 function expectation(

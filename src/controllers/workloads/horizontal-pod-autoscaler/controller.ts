@@ -8,7 +8,7 @@ import { matchesLabels, parseLabelSelector } from '../../../base/selector.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import type { Capabilities } from '../../framework/capabilities.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
 import { NO_MEMORY, rescaled, type ScaleMemory } from './limits.ts';
@@ -71,7 +71,7 @@ class AutoscalerController extends ControllerTerm {
       added: this.#wake,
       updated: (autoscaler, old) => {
         // An update of only the status must not cause an earlier evaluation.
-        if (!semanticEqual(autoscaler.spec, old.spec)) this.#wake(autoscaler);
+        if (!equalIgnoringEmptyLists(autoscaler.spec, old.spec)) this.#wake(autoscaler);
       },
       deleted: (autoscaler) => {
         this.#memories.delete(objectKey(autoscaler));
@@ -147,7 +147,7 @@ class AutoscalerController extends ControllerTerm {
   }
 
   async #write(autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus): Promise<void> {
-    if (semanticEqual(autoscaler.status, status)) return;
+    if (equalIgnoringEmptyLists(autoscaler.status, status)) return;
     await this.#access.client.update({ ...autoscaler, status }, { subresource: 'status' });
   }
 }

@@ -3,7 +3,7 @@
 import type { Job, JobCondition, JobStatus } from '../../../api/generated/batch/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { timestamp } from '../../../base/times.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodReady, podsToDelete } from '../../framework/core/pods.ts';
 import { type Backoff, nextBackoff, remainingMs } from './backoff.ts';
@@ -59,7 +59,7 @@ export function planJob(snapshot: JobSnapshot, record: Backoff, context: PlanCon
   return {
     create: draft.create,
     delete: draft.delete,
-    status: job.status !== undefined && semanticEqual(job.status, status) ? undefined : status,
+    status: job.status !== undefined && equalIgnoringEmptyLists(job.status, status) ? undefined : status,
     removeFinalizers: finished.remove,
     events: draft.events,
     backoff,

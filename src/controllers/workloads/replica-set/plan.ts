@@ -8,7 +8,7 @@ import type { Pod, PodTemplateSpec, ReplicationControllerCondition } from '../..
 import type { ObjectMeta } from '../../../api/meta/object.ts';
 import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/times.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { type Claim, claimObjects } from '../../framework/core/ownership.ts';
 import type { PlanContext } from '../../framework/core/plan-context.ts';
 import { availableInMs, isPodActive, isPodReady, podsToDelete } from '../../framework/core/pods.ts';
@@ -108,8 +108,8 @@ export function planReplicaStatus(
   ];
   const same =
     snapshot.owner.status !== undefined &&
-    semanticEqual(counts(old), counts(status)) &&
-    semanticEqual(old.conditions, status.conditions);
+    equalIgnoringEmptyLists(counts(old), counts(status)) &&
+    equalIgnoringEmptyLists(old.conditions, status.conditions);
   return { status: same ? undefined : status, recheckAfterMs };
 }
 

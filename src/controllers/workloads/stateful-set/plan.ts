@@ -6,7 +6,7 @@ import type { StatefulSet, StatefulSetStatus } from '../../../api/generated/apps
 import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
 import { templateOf } from '../../framework/core/controller-revisions.ts';
-import { semanticEqual } from '../../framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import type { PlanContext } from '../../framework/core/plan-context.ts';
 import { availableInMs, isPodReady, isPodTerminal } from '../../framework/core/pods.ts';
@@ -59,7 +59,7 @@ export function planStatefulSet(snapshot: StatefulSnapshot, context: PlanContext
   }
   return {
     actions,
-    status: semanticEqual(set.status, status) ? undefined : status,
+    status: equalIgnoringEmptyLists(set.status, status) ? undefined : status,
     recheckAfterMs: view.recheckAfterMs,
   };
 }

@@ -7,7 +7,7 @@
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { timestamp } from '../../../base/times.ts';
-import { semanticEqual } from '../../../controllers/framework/core/equality.ts';
+import { equalIgnoringEmptyLists } from '../../../controllers/framework/core/equality.ts';
 import {
   type BareMetalHost,
   EXCLUDE_DRAIN_ANNOTATION,
@@ -248,7 +248,7 @@ function statusOf({ machine, host, node }: MachineSnapshot, outcome: Outcome, no
     phase: outcome.phase,
     conditions: withConditions(before.conditions, outcome.conditions, nowMs),
   };
-  if (semanticEqual(next, before)) return before;
+  if (equalIgnoringEmptyLists(next, before)) return before;
   // lastUpdated is the time at which the phase last changed, as in upstream. Timeouts of health checks begin at this
   // time.
   return {

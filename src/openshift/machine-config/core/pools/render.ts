@@ -3,7 +3,7 @@
  * pkg/controller/render of openshift/machine-config-operator.
  */
 import type { ObjectReference } from '../../../../api/generated/core/v1.ts';
-import { semanticJson } from '../../../../controllers/framework/core/equality.ts';
+import { jsonIgnoringEmptyLists } from '../../../../controllers/framework/core/equality.ts';
 import { controllerReference } from '../../../../controllers/framework/core/ownership.ts';
 import {
   GENERATED_BY,
@@ -58,7 +58,7 @@ export function renderPool(pool: MachineConfigPool, configs: readonly MachineCon
   const fragments = fragmentsOf(pool, configs);
   if (fragments.length === 0)
     return {
-      error: `no MachineConfigs found matching selector ${semanticJson(pool.spec?.machineConfigSelector ?? null)}`,
+      error: `no MachineConfigs found matching selector ${jsonIgnoringEmptyLists(pool.spec?.machineConfigSelector ?? null)}`,
     };
   const merged = tools.merge(
     fragments.map((config) => ({
@@ -68,7 +68,7 @@ export function renderPool(pool: MachineConfigPool, configs: readonly MachineCon
     })),
   );
   if ('error' in merged) return merged;
-  const name = `rendered-${nameOf(pool)}-${tools.md5(semanticJson(merged.spec))}`;
+  const name = `rendered-${nameOf(pool)}-${tools.md5(jsonIgnoringEmptyLists(merged.spec))}`;
   const source = fragments.map(
     (config): ObjectReference => ({ apiVersion: API_VERSION, kind: 'MachineConfig', name: nameOf(config) }),
   );
