@@ -2,7 +2,7 @@
 
 import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { messageOf } from '../base/errors.ts';
-import { reject } from './core/filters/filter.ts';
+import { rejectUnresolvable } from './core/filters/filter.ts';
 import { choosePreemption, preemptionCandidates } from './core/preemption.ts';
 import type { Profile } from './core/profile.ts';
 import {
@@ -50,7 +50,7 @@ async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<D
     const failed = unschedulable(input, found.rejections, false);
     return input.profile.preempts ? await makeRoom(extenders, input, failed, found.rejections) : failed;
   } catch (error) {
-    const rejection = reject('Extender', messageOf(error), true);
+    const rejection = rejectUnresolvable('Extender', messageOf(error));
     return {
       kind: 'unschedulable',
       message: rejection.reasons.join(),

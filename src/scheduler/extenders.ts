@@ -7,7 +7,7 @@ import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import { toUid } from '../base/brand.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { type Rejection, reject } from './core/filters/filter.ts';
+import { type Rejection, reject, rejectUnresolvable } from './core/filters/filter.ts';
 import type { NodeInfo } from './core/node-info.ts';
 import { byImportance, type PreemptionCandidate } from './core/preemption.ts';
 import type { FoundNodes } from './core/schedule.ts';
@@ -52,7 +52,7 @@ export class Extenders {
       feasible = nodes.filter(({ name }) => kept.has(name) && !refused.has(name));
       for (const { name } of nodes) {
         if (kept.has(name) || rejections.has(name)) continue;
-        rejections.set(name, reject('Extender', 'node(s) were filtered out by an extender', false));
+        rejections.set(name, reject('Extender', 'node(s) were filtered out by an extender'));
       }
     }
     return { feasible, rejections };
@@ -163,13 +163,10 @@ function readFilterResult(
   // A response without nodes accepts all nodes that were sent, except those that it lists as failed.
   const kept = new Set(Array.isArray(names) ? names.map(String) : nodes.map(({ name }) => name));
   const refused = new Map<string, Rejection>();
-  const refuse = (field: string, unresolvable: boolean): void => {
-    for (const [name, reason] of Object.entries(record(fieldOf(answer, field)))) {
-      refused.set(name, reject('Extender', String(reason), unresolvable));
-    }
-  };
-  refuse('FailedNodes', false);
-  refuse('FailedAndUnresolvableNodes', true);
+  const reasonsByNode = (field: string): [string, unknown][] => Object.entries(record(fieldOf(answer, field)));
+  for (const [name, reason] of reasonsByNode('FailedNodes')) refused.set(name, reject('Extender', String(reason)));
+  for (const [name, reason] of reasonsByNode('FailedAndUnresolvableNodes'))
+    refused.set(name, rejectUnresolvable('Extender', String(reason)));
   return { kept, refused };
 }
 

@@ -13,7 +13,7 @@ import { reaches } from '../api/volumes/match.ts';
 import { claimNames } from '../api/volumes/pod-claims.ts';
 import type { Informer } from '../client/types.ts';
 import type { ClusterView } from './core/cluster.ts';
-import { type Rejection, reject } from './core/filters/filter.ts';
+import { type Rejection, rejectUnresolvable } from './core/filters/filter.ts';
 import type { NodeInfo } from './core/node-info.ts';
 import { unboundVolumesOn, type VolumesOnNode, volumesOfPod } from './core/volumes/pod-volumes.ts';
 import type { SchedulerDeps } from './deps.ts';
@@ -67,7 +67,7 @@ export class VolumeBinder implements BindingPlugin {
     const unbound = volumesOfPod(pod.pod, view.volumes)?.unbound ?? [];
     if (unbound.length === 0) return undefined;
     const plan = unboundVolumesOn(node.node, unbound, view.volumes);
-    if (typeof plan === 'string') return reject('VolumeBinding', plan, true);
+    if (typeof plan === 'string') return rejectUnresolvable('VolumeBinding', plan);
     this.#plans.set(pod.uid, plan);
     for (const { volume } of plan.reserve) this.#reserved.add(volume.metadata?.name ?? '');
     return undefined;

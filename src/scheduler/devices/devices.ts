@@ -24,7 +24,7 @@ import { allocateDevices } from '../core/devices/devices.ts';
 import { type ExtendedClaim, extendedClaimOn } from '../core/devices/extended-claims.ts';
 import type { Consumed } from '../core/devices/shared-capacity.ts';
 import { claimsOf } from '../core/filters/devices.ts';
-import { type Rejection, reject } from '../core/filters/filter.ts';
+import { type Rejection, rejectUnresolvable } from '../core/filters/filter.ts';
 import type { NodeInfo } from '../core/node-info.ts';
 import type { SchedulerDeps } from '../deps.ts';
 import type { BindingPlugin } from '../plugins.ts';
@@ -174,13 +174,13 @@ export class ClaimAllocator implements BindingPlugin, DeviceLister {
 
   reserve(pod: PodInfo, node: NodeInfo, _view: ClusterView): Rejection | undefined {
     const claims = claimsOf(pod, this);
-    if (typeof claims === 'string') return reject('DynamicResources', claims, true);
+    if (typeof claims === 'string') return rejectUnresolvable('DynamicResources', claims);
     const open = claims.filter(({ status }) => status?.allocation === undefined);
     const extended = extendedClaimOn(pod, node.allocatable, this);
     const wanted = extended === undefined ? open : [...open, extended.claim];
     if (wanted.length === 0) return undefined;
     const allocations = allocateDevices(wanted, node, this);
-    if (typeof allocations === 'string') return reject('DynamicResources', allocations, true);
+    if (typeof allocations === 'string') return rejectUnresolvable('DynamicResources', allocations);
     for (const [index, claim] of wanted.entries()) {
       const uid = claim.metadata?.uid ?? unmadeUid(pod);
       this.#take(pod, uid, allocations[index] as Allocation);

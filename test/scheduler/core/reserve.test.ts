@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { toNodeName } from '../../../src/base/brand.ts';
-import { reject } from '../../../src/scheduler/core/filters/filter.ts';
+import { rejectUnresolvable } from '../../../src/scheduler/core/filters/filter.ts';
 import { type ReservePlugin, reservePod, unreservePod } from '../../../src/scheduler/core/reserve.ts';
 import { cluster, node, pod, view } from './cluster-objects.ts';
 
@@ -11,7 +11,7 @@ test('calls unreserve of earlier Reserve plug-ins in reverse order after one rej
   const plugin = (name: string, refuses = false): ReservePlugin => ({
     reserve: () => {
       calls.push(`reserve ${name}`);
-      return refuses ? reject('VolumeBinding', name, true) : undefined;
+      return refuses ? rejectUnresolvable('VolumeBinding', name) : undefined;
     },
     unreserve: (_, on) => calls.push(`unreserve ${name} ${on}`),
   });

@@ -9,7 +9,7 @@ import { FIXTURE_PREFIX, RIG_GROUP } from '../../../rigs/kinds/rig-types.ts';
 import type { DeviceLister } from '../devices/device-lister.ts';
 import { allocateDevices } from '../devices/devices.ts';
 import { classedResources, extendedClaimOn } from '../devices/extended-claims.ts';
-import { type Filter, type FilterFactory, reject } from './filter.ts';
+import { type Filter, type FilterFactory, rejectUnresolvable } from './filter.ts';
 
 /** Maximum number of pods for which a claim is reserved. Source: ResourceClaimReservedForMaxSize of upstream. */
 const MAX_RESERVED = 256;
@@ -29,7 +29,9 @@ export const dynamicResources: FilterFactory =
       const exhausted = fixtures.find((name) => {
         return lister.isAllocated(RIG_GROUP, node.name, fixtureDeviceName(name.slice(FIXTURE_PREFIX.length)));
       });
-      return exhausted === undefined ? claims?.(node) : reject('DynamicResources', `Insufficient ${exhausted}`, true);
+      return exhausted === undefined
+        ? claims?.(node)
+        : rejectUnresolvable('DynamicResources', `Insufficient ${exhausted}`);
     };
   };
 
@@ -39,7 +41,7 @@ const claimsFilter =
     const lister = view.devices;
     const found = lister === undefined ? 'the server has no resourceclaims' : claimsOf(pod, lister);
     if (typeof found === 'string' || lister === undefined) {
-      const rejection = { ...reject('DynamicResources', String(found), true), isOfPod: true };
+      const rejection = { ...rejectUnresolvable('DynamicResources', String(found)), isOfPod: true };
       return () => rejection;
     }
     const open = found.filter(({ status }) => status?.allocation === undefined);
@@ -48,17 +50,17 @@ const claimsFilter =
     const isStale = lister.extendedClaimOf(pod.uid) !== undefined;
     return (info) => {
       const { node } = info;
-      if (isStale) return reject('DynamicResources', 'cannot schedule extended resource claim', true);
+      if (isStale) return rejectUnresolvable('DynamicResources', 'cannot schedule extended resource claim');
       for (const claim of allocated) {
         const terms = claim.status?.allocation?.nodeSelector?.nodeSelectorTerms;
         const reaches = terms === undefined || terms.some((term) => matchesTerm(term, node));
         if (!reaches || lister.hasFailedBinding(claim, bindingTimeoutMs))
-          return reject('DynamicResources', 'resourceclaim not available on the node', true);
+          return rejectUnresolvable('DynamicResources', 'resourceclaim not available on the node');
       }
       const extended = extendedClaimOn(pod, info.allocatable, lister)?.claim;
       const wanted = extended === undefined ? open : [...open, extended];
       const result = wanted.length === 0 ? [] : allocateDevices(wanted, info, lister);
-      return typeof result === 'string' ? reject('DynamicResources', result, true) : undefined;
+      return typeof result === 'string' ? rejectUnresolvable('DynamicResources', result) : undefined;
     };
   };
 

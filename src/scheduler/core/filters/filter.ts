@@ -47,6 +47,12 @@ export type FilterFactory = (args: PluginArgs) => Filter;
 /** Checks a node; undefined if the pod may run on it. */
 export type NodeCheck = (node: NodeInfo) => Rejection | undefined;
 
-export function reject(filter: FilterName, reason: string, unresolvable: boolean): Rejection {
-  return { filter, reasons: [reason], unresolvable };
+/** A rejection that the eviction of pods may resolve. Upstream's code `Unschedulable`. */
+export function reject(filter: FilterName, reason: string): Rejection {
+  return { filter, reasons: [reason], unresolvable: false };
+}
+
+/** A rejection that the eviction of pods cannot resolve. Upstream's code `UnschedulableAndUnresolvable`. */
+export function rejectUnresolvable(filter: FilterName, reason: string): Rejection {
+  return { filter, reasons: [reason], unresolvable: true };
 }

@@ -1,7 +1,7 @@
 /** Required pod affinity and anti-affinity. Source: upstream's interpodaffinity plug-in and its documentation. */
 import { termSelects } from '../../../api/podspec/scheduling/pod-info.ts';
 import { selectionOfTerms } from '../pod-selection.ts';
-import { type Filter, reject } from './filter.ts';
+import { type Filter, reject, rejectUnresolvable } from './filter.ts';
 
 export const interPodAffinity: Filter = (pod, view) => {
   const { counts, namespaceLabels } = view;
@@ -24,19 +24,19 @@ export const interPodAffinity: Filter = (pod, view) => {
     for (const { topologyKey } of pod.affinity) {
       const domain = node.label(topologyKey);
       if (domain === undefined || ((kin?.inDomain(topologyKey, domain) ?? 0) === 0 && !startsGroup)) {
-        return reject('InterPodAffinity', "node(s) didn't match pod affinity rules", true);
+        return rejectUnresolvable('InterPodAffinity', "node(s) didn't match pod affinity rules");
       }
     }
     for (const { topologyKey, pods } of unwanted) {
       const domain = node.label(topologyKey);
       if (domain !== undefined && pods.inDomain(topologyKey, domain) > 0) {
-        return reject('InterPodAffinity', "node(s) didn't match pod anti-affinity rules", false);
+        return reject('InterPodAffinity', "node(s) didn't match pod anti-affinity rules");
       }
     }
     for (const { term, inDomain } of refusing) {
       const domain = node.label(term.topologyKey);
       if (domain !== undefined && inDomain(domain) > 0) {
-        return reject('InterPodAffinity', "node(s) didn't satisfy existing pods anti-affinity rules", false);
+        return reject('InterPodAffinity', "node(s) didn't satisfy existing pods anti-affinity rules");
       }
     }
     return undefined;

@@ -6,7 +6,7 @@ import { type HostPort, portsConflict } from '../../../api/podspec/scheduling/po
 import { untoleratedTaint } from '../../../api/podspec/scheduling/tolerations.ts';
 import { isFromDevices } from '../devices/extended-claims.ts';
 import type { NodeInfo } from '../node-info.ts';
-import { type Filter, type FilterFactory, reject } from './filter.ts';
+import { type Filter, type FilterFactory, reject, rejectUnresolvable } from './filter.ts';
 
 const NO_FREE_PORTS = "node(s) didn't have free ports for the requested pod ports";
 const UNSCHEDULABLE_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -14,21 +14,21 @@ const UNSCHEDULABLE_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: '
 export const nodeUnschedulable: Filter = (pod) => (node) => {
   if (node.node.spec?.unschedulable !== true) return undefined;
   const blocked = untoleratedTaint([UNSCHEDULABLE_TAINT], pod.pod.spec?.tolerations, ['NoSchedule']) !== undefined;
-  return blocked ? reject('NodeUnschedulable', 'node(s) were unschedulable', true) : undefined;
+  return blocked ? rejectUnresolvable('NodeUnschedulable', 'node(s) were unschedulable') : undefined;
 };
 
 export const nodeName: Filter = (pod) => {
   const wanted = pod.pod.spec?.nodeName ?? '';
   if (wanted === '') return undefined;
   return (node) =>
-    node.name === wanted ? undefined : reject('NodeName', "node(s) didn't match the requested node name", true);
+    node.name === wanted ? undefined : rejectUnresolvable('NodeName', "node(s) didn't match the requested node name");
 };
 
 export const taintToleration: Filter = (pod) => (node) => {
   const taint = untoleratedTaint(node.node.spec?.taints, pod.pod.spec?.tolerations, ['NoSchedule', 'NoExecute']);
   if (taint === undefined) return undefined;
   const reason = `node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`;
-  return reject('TaintToleration', reason, true);
+  return rejectUnresolvable('TaintToleration', reason);
 };
 
 export const nodeAffinity: FilterFactory =
@@ -45,11 +45,11 @@ export const nodeAffinity: FilterFactory =
     }
     return (node) => {
       if (added?.some((term) => matchesTerm(term, node.node)) === false) {
-        return reject('NodeAffinity', "node(s) didn't match scheduler-enforced node affinity", true);
+        return rejectUnresolvable('NodeAffinity', "node(s) didn't match scheduler-enforced node affinity");
       }
       return matchesNode(pod.pod, node.node)
         ? undefined
-        : reject('NodeAffinity', "node(s) didn't match Pod's node affinity/selector", true);
+        : rejectUnresolvable('NodeAffinity', "node(s) didn't match Pod's node affinity/selector");
     };
   };
 
@@ -59,9 +59,9 @@ export const nodePorts: Filter = (pod) => {
     used.some((each) => pod.hostPorts.some((wanted) => portsConflict(each, wanted)));
   return (node) => {
     // The node itself uses the port, so evicting pods cannot free it.
-    if (overlaps(node.reservedPorts)) return reject('NodePorts', NO_FREE_PORTS, true);
+    if (overlaps(node.reservedPorts)) return rejectUnresolvable('NodePorts', NO_FREE_PORTS);
     for (const other of node.pods.values()) {
-      if (overlaps(other.hostPorts)) return reject('NodePorts', NO_FREE_PORTS, false);
+      if (overlaps(other.hostPorts)) return reject('NodePorts', NO_FREE_PORTS);
     }
     return undefined;
   };

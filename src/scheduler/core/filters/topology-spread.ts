@@ -4,7 +4,7 @@ import type { PodInfo } from '../../../api/podspec/scheduling/pod-info.ts';
 import type { ClusterView } from '../cluster.ts';
 import type { NodeInfo } from '../node-info.ts';
 import { constraintsOf, countsAllNodes, isEligible, type SpreadConstraint } from '../topology.ts';
-import { type FilterFactory, reject } from './filter.ts';
+import { type FilterFactory, reject, rejectUnresolvable } from './filter.ts';
 
 const MISMATCH = "node(s) didn't match pod topology spread constraints";
 
@@ -24,9 +24,9 @@ export const topologySpread: FilterFactory = (args) => (pod, view) => {
   return (node) => {
     for (const [index, { constraint, counts }] of judged.entries()) {
       const domain = node.label(constraint.topologyKey);
-      if (domain === undefined) return reject('PodTopologySpread', `${MISMATCH} (missing required label)`, true);
+      if (domain === undefined) return rejectUnresolvable('PodTopologySpread', `${MISMATCH} (missing required label)`);
       const skew = (counts.get(domain) ?? 0) + Number(constraint.selectsSelf) - (minimums[index] ?? 0);
-      if (skew > constraint.maxSkew) return reject('PodTopologySpread', MISMATCH, false);
+      if (skew > constraint.maxSkew) return reject('PodTopologySpread', MISMATCH);
     }
     return undefined;
   };

@@ -20,7 +20,7 @@ export const nodeVolumeLimits: Filter = (pod, view) => {
       for (const other of node.pods.values()) {
         for (const volume of csiVolumes(other, view)) if (volume.driver === name) attached.add(volume.handle);
       }
-      if (attached.size > limit) return reject('NodeVolumeLimits', 'node(s) exceed max volume count', false);
+      if (attached.size > limit) return reject('NodeVolumeLimits', 'node(s) exceed max volume count');
     }
     return undefined;
   };

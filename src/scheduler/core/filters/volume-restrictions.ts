@@ -15,7 +15,7 @@ export const volumeRestrictions: Filter = (pod, view) => {
     return view.volumes?.claim(pod.namespace, name)?.spec?.accessModes?.includes('ReadWriteOncePod') === true;
   };
   const isInUse = pod.claims.some((claim) => isExclusive(claim) && view.counts.usersOf(claim) > 0);
-  if (isInUse) return () => reject('VolumeRestrictions', IN_USE, false);
+  if (isInUse) return () => reject('VolumeRestrictions', IN_USE);
   return diskCheck(pod);
 };
 
@@ -25,7 +25,7 @@ function diskCheck(pod: PodInfo): NodeCheck | undefined {
   return (node) => {
     for (const other of node.pods.values()) {
       if (disksOf(other).some((theirs) => disks.some((own) => conflict(own, theirs)))) {
-        return reject('VolumeRestrictions', NO_DISK, false);
+        return reject('VolumeRestrictions', NO_DISK);
       }
     }
     return undefined;

@@ -3,7 +3,7 @@
  * volumezone plug-in.
  */
 import { isFullyBound } from '../../../api/volumes/binding.ts';
-import { type Filter, reject } from './filter.ts';
+import { type Filter, rejectUnresolvable } from './filter.ts';
 
 /** Topology labels, each with its deprecated name, which volumes and nodes may still have. */
 const TOPOLOGY_LABELS: ReadonlyMap<string, string> = new Map([
@@ -30,6 +30,6 @@ export const volumeZone: Filter = (pod, view) => {
     // As in upstream, a node that has none of these labels is not restricted.
     if ([...TOPOLOGY_LABELS].every((names) => labelOf(names) === undefined)) return undefined;
     const fits = wanted.every(({ names, values }) => values.includes(labelOf(names) ?? ''));
-    return fits ? undefined : reject('VolumeZone', 'node(s) had no available volume zone', true);
+    return fits ? undefined : rejectUnresolvable('VolumeZone', 'node(s) had no available volume zone');
   };
 };

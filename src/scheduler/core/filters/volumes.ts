@@ -4,21 +4,21 @@
  */
 import { matchesTerm } from '../../../api/podspec/node-terms.ts';
 import { unboundVolumesOn, volumesOfPod } from '../volumes/pod-volumes.ts';
-import { type Filter, reject } from './filter.ts';
+import { type Filter, rejectUnresolvable } from './filter.ts';
 
 export const volumeBinding: Filter = (pod, view) => {
   const volumes = volumesOfPod(pod.pod, view.volumes);
   if (volumes === undefined) return undefined;
   if (volumes.problem !== undefined) {
-    const rejection = { ...reject('VolumeBinding', volumes.problem, true), isOfPod: true };
+    const rejection = { ...rejectUnresolvable('VolumeBinding', volumes.problem), isOfPod: true };
     return () => rejection;
   }
   const { terms, unbound } = volumes;
   return (node) => {
     if (!terms.every((alternatives) => alternatives.some((term) => matchesTerm(term, node.node)))) {
-      return reject('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity", true);
+      return rejectUnresolvable('VolumeBinding', "node(s) didn't match PersistentVolume's node affinity");
     }
     const found = unboundVolumesOn(node.node, unbound, view.volumes);
-    return typeof found === 'string' ? reject('VolumeBinding', found, true) : undefined;
+    return typeof found === 'string' ? rejectUnresolvable('VolumeBinding', found) : undefined;
   };
 };
