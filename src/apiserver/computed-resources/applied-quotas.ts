@@ -29,7 +29,7 @@ export async function appliedQuotas(
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
   const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
-  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query, false);
+  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   await context.cache.freshen();
   const inNamespace = (each: string) => clusterQuotasOf(context.cache, each).map((quota) => shownIn(kind, each, quota));
   if (options === undefined) {

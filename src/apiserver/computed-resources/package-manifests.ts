@@ -36,7 +36,7 @@ export async function packageManifests(
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
   const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
-  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query, false);
+  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   await context.cache.freshen();
   const stored = [...context.cache.kind(catalogPackages.storagePrefix)];
   const visible = stored.filter(

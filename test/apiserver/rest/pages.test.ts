@@ -67,7 +67,7 @@ for (const [plural, namespaces] of [
       let token: string | undefined;
       do {
         const query = new URLSearchParams({ limit: '37', ...(token === undefined ? {} : { continue: token }) });
-        const options: ListOptions = parseListOptions(served, query, false);
+        const options: ListOptions = parseListOptions(served, query);
         const seen = await keysSeen(async () => {
           const page = await takeSnapshot(context, served, cache, namespace, options);
           assert.equal(page.revision, REVISION);

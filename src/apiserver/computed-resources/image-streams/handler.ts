@@ -175,7 +175,7 @@ async function listTags(
   view: TagView,
 ): Promise<void> {
   const form = negotiate(exchange.request.headers.accept, false, true, true);
-  const options = parseListOptions(kind, info.query, false);
+  const options = parseListOptions(kind, info.query);
   await context.cache.freshen();
   const namespace = info.namespace === '' ? undefined : info.namespace;
   const matches = matcherOf(kind, options) ?? (() => true);

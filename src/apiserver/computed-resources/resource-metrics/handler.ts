@@ -43,7 +43,7 @@ export async function resourceMetrics(
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
   const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
-  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query, false);
+  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   const collector = collectorOf(context);
   await Promise.all([context.cache.freshen(), collector.fresh()]);
   const of = kind.plural === 'nodes' ? nodeMetricsOf : podMetricsOf;

@@ -61,7 +61,7 @@ export function list(
   const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind), true, true);
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
-  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, false));
+  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query));
   const namespace = info.namespace === '' ? undefined : info.namespace;
   if (
     kind.view === undefined &&

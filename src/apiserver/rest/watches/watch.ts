@@ -26,7 +26,7 @@ import { bookmarkMessage, objectEnvelope, partialEnvelope, supportsProtobuf } fr
 import { ReadableObjects, visibleOptions } from '../reads/readable.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from '../reads/representations.ts';
 import { takeSnapshot } from '../reads/snapshot.ts';
-import { type ListOptions, matcherOf, parseListOptions } from '../writes/options.ts';
+import { type ListOptions, matcherOf, parseWatchOptions } from '../writes/options.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import type { PacedWatch } from './watch-pace.ts';
 
@@ -79,7 +79,7 @@ export function watchParts(
 ): Promise<void> {
   exchange.longRunning = true;
   const form = negotiateStream(exchange.request.headers.accept, supportsProtobuf(kind));
-  const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query, true));
+  const options = visibleOptions(context, kind, exchange, parseWatchOptions(kind, info.query));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
   return new WatchStream(context, { exchange, kind, cache, info, form, options: named, expand }).run();
 }

@@ -70,7 +70,40 @@ function integer(query: URLSearchParams, name: string): number | undefined {
 const positive = (value: number | undefined): number | undefined =>
   value === undefined || value <= 0 ? undefined : value;
 
-export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch: boolean): ListOptions {
+/** Options of a list request. Throws ApiError if options are invalid or contradict each other. */
+export function parseListOptions(kind: ServedKind, query: URLSearchParams): ListOptions {
+  const options = parseOptions(kind, query);
+  if (options.sendInitialEvents !== undefined) {
+    throw contradiction(fieldError.forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
+  }
+  if (options.match === undefined) return options;
+  if (options.resourceVersion === undefined) {
+    throw contradiction(matchForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
+  }
+  if (options.continueToken !== undefined) {
+    throw contradiction(matchForbidden('resourceVersionMatch is forbidden when continue is provided'));
+  }
+  if (options.match === 'Exact' && options.resourceVersion === 0) {
+    throw contradiction(matchForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+  }
+  return options;
+}
+
+/** Options of a watch request. Throws ApiError if options are invalid or contradict each other. */
+export function parseWatchOptions(kind: ServedKind, query: URLSearchParams): ListOptions {
+  const options = parseOptions(kind, query);
+  if (options.sendInitialEvents === undefined && options.match !== undefined) {
+    throw contradiction(
+      matchForbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
+    );
+  }
+  if (options.sendInitialEvents !== undefined && options.match !== 'NotOlderThan') {
+    throw contradiction(matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
+  }
+  return options;
+}
+
+function parseOptions(kind: ServedKind, query: URLSearchParams): ListOptions {
   const labelText = query.get('labelSelector');
   const fieldText = query.get('fieldSelector');
   const fields = fieldText === null || fieldText === '' ? [] : selectedFields(kind, fieldText);
@@ -83,7 +116,7 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
   const resourceVersion = parseRevision(query.get('resourceVersion'));
   const continueToken = query.get('continue') ?? undefined;
   const initial = query.get('sendInitialEvents');
-  const options: ListOptions = {
+  return {
     labels: labelText === null || labelText === '' ? everything : parseLabelSelector(labelText),
     fields,
     limit: positive(integer(query, 'limit')),
@@ -94,29 +127,6 @@ export function parseListOptions(kind: ServedKind, query: URLSearchParams, watch
     bookmarks: isTrue(query.get('allowWatchBookmarks')),
     sendInitialEvents: initial === null ? undefined : isTrue(initial),
   };
-  if (!watch) {
-    if (options.sendInitialEvents !== undefined) {
-      throw contradiction(fieldError.forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
-    }
-    if (options.match !== undefined && resourceVersion === undefined) {
-      throw contradiction(matchForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'));
-    }
-    if (options.match !== undefined && options.continueToken !== undefined) {
-      throw contradiction(matchForbidden('resourceVersionMatch is forbidden when continue is provided'));
-    }
-    if (options.match === 'Exact' && resourceVersion === 0) {
-      throw contradiction(matchForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
-    }
-  } else if (options.sendInitialEvents === undefined) {
-    if (options.match !== undefined) {
-      throw contradiction(
-        matchForbidden('resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided'),
-      );
-    }
-  } else if (options.match !== 'NotOlderThan') {
-    throw contradiction(matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'));
-  }
-  return options;
 }
 
 /** Translates a field selector to the field names of the storage version. */

@@ -137,7 +137,7 @@ export const removeCollection: Handler = async (context, exchange, kind, info) =
   const body = await readBody(exchange.request, limitOf(context));
   const deletion = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(deletion.propagation) ?? []));
-  const options = { ...parseListOptions(kind, info.query, false), limit: undefined };
+  const options = { ...parseListOptions(kind, info.query), limit: undefined };
   const snapshot = await takeSnapshot(
     context,
     kind,
