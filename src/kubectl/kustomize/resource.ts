@@ -52,15 +52,21 @@ type Fields = Record<string, unknown>;
 export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The mapping at the path. Missing mappings are created if `create` is true. */
-export function mappingAt(object: object, path: readonly string[], create: boolean): Fields | undefined {
-  let value = object as Fields;
+/** The mapping at the path; undefined if there is none. */
+export function mappingAt(object: object, path: readonly string[]): Fields | undefined {
+  let value: unknown = object;
+  for (const key of path) value = isFields(value) ? value[key] : undefined;
+  return isFields(value) ? value : undefined;
+}
+
+/** The mapping at the path. Missing mappings are created. */
+export function createMappingAt(object: object, path: readonly string[]): Fields {
+  let mapping = object as Fields;
   for (const key of path) {
-    if (!isFields(value[key])) {
-      if (!create) return undefined;
-      value[key] = {};
-    }
-    value = value[key] as Fields;
+    const next = mapping[key];
+    const child = isFields(next) ? next : {};
+    mapping[key] = child;
+    mapping = child;
   }
-  return value;
+  return mapping;
 }

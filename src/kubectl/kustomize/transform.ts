@@ -6,6 +6,7 @@ import { ClientError } from '../core/errors.ts';
 import { listAt, textAt } from '../core/objects.ts';
 import type { ImageEntry, Kustomization } from './kustomization.ts';
 import {
+  createMappingAt,
   isClusterKind,
   isFields,
   isNamed,
@@ -57,44 +58,44 @@ const merge = (target: object | undefined, values: Map): void => {
 };
 
 export function addLabels({ object }: Resource, labels: Map, selectors: boolean, templates: boolean): void {
-  merge(mappingAt(object, ['metadata', 'labels'], true), labels);
+  merge(createMappingAt(object, ['metadata', 'labels']), labels);
   const kind = object.kind ?? '';
   const template = TEMPLATE_PATHS[kind];
   if (template !== undefined && (selectors || templates)) {
     const isJob = kind === 'Job' || kind === 'CronJob';
-    if (mappingAt(object, template, false) !== undefined || !isJob)
-      merge(mappingAt(object, [...template, 'metadata', 'labels'], true), labels);
-    if (kind === 'CronJob') merge(mappingAt(object, ['spec', 'jobTemplate', 'metadata', 'labels'], true), labels);
+    if (mappingAt(object, template) !== undefined || !isJob)
+      merge(createMappingAt(object, [...template, 'metadata', 'labels']), labels);
+    if (kind === 'CronJob') merge(createMappingAt(object, ['spec', 'jobTemplate', 'metadata', 'labels']), labels);
     if (kind === 'StatefulSet')
       for (const claim of listAt(object, 'spec', 'volumeClaimTemplates'))
-        merge(mappingAt(claim, ['metadata', 'labels'], true), labels);
+        merge(createMappingAt(claim, ['metadata', 'labels']), labels);
   }
   if (!selectors) return;
   if (kind === 'Service' || kind === 'ReplicationController')
-    merge(mappingAt(object, ['spec', 'selector'], true), labels);
+    merge(createMappingAt(object, ['spec', 'selector']), labels);
   else if (['Deployment', 'ReplicaSet', 'DaemonSet', 'StatefulSet'].includes(kind))
-    merge(mappingAt(object, ['spec', 'selector', 'matchLabels'], true), labels);
+    merge(createMappingAt(object, ['spec', 'selector', 'matchLabels']), labels);
   else if (kind === 'PodDisruptionBudget' || kind === 'Job')
-    merge(mappingAt(object, ['spec', 'selector', 'matchLabels'], false), labels);
+    merge(mappingAt(object, ['spec', 'selector', 'matchLabels']), labels);
   else if (kind === 'NetworkPolicy') addPolicyLabels(object, labels);
 }
 
 function addPolicyLabels(object: object, labels: Map): void {
-  merge(mappingAt(object, ['spec', 'podSelector', 'matchLabels'], false), labels);
+  merge(mappingAt(object, ['spec', 'podSelector', 'matchLabels']), labels);
   for (const [rules, peers] of [
     ['ingress', 'from'],
     ['egress', 'to'],
   ] as const)
     for (const rule of listAt(object, 'spec', rules))
-      for (const peer of listAt(rule, peers)) merge(mappingAt(peer, ['podSelector', 'matchLabels'], false), labels);
+      for (const peer of listAt(rule, peers)) merge(mappingAt(peer, ['podSelector', 'matchLabels']), labels);
 }
 
 export function addAnnotations({ object }: Resource, annotations: Map): void {
-  merge(mappingAt(object, ['metadata', 'annotations'], true), annotations);
+  merge(createMappingAt(object, ['metadata', 'annotations']), annotations);
   const template = TEMPLATE_PATHS[object.kind ?? ''];
-  if (template !== undefined) merge(mappingAt(object, [...template, 'metadata', 'annotations'], true), annotations);
+  if (template !== undefined) merge(createMappingAt(object, [...template, 'metadata', 'annotations']), annotations);
   if (object.kind === 'CronJob')
-    merge(mappingAt(object, ['spec', 'jobTemplate', 'metadata', 'annotations'], true), annotations);
+    merge(createMappingAt(object, ['spec', 'jobTemplate', 'metadata', 'annotations']), annotations);
 }
 
 /** Changes images in all lists `containers` and `initContainers`, at any depth. */
@@ -129,6 +130,6 @@ export function setReplicas(resources: readonly Resource[], replicas: NonNullabl
       throw new ClientError(
         `resource with name ${name} does not match a config with the following GVK [Deployment.[noVer].[noGrp] ReplicationController.[noVer].[noGrp] ReplicaSet.[noVer].[noGrp] StatefulSet.[noVer].[noGrp]]`,
       );
-    for (const { object } of found) Object.assign(mappingAt(object, ['spec'], true) ?? {}, { replicas: count });
+    for (const { object } of found) Object.assign(createMappingAt(object, ['spec']), { replicas: count });
   }
 }
