@@ -129,9 +129,9 @@ function selfSignedAuthority(
     signingKey: privateKey,
     validity,
     extensions: [
-      extension(OID.keyUsage, true, keyUsageToAsn1(['digitalSignature', 'keyEncipherment', 'keyCertSign'])),
-      extension(OID.basicConstraints, true, der.sequence([der.boolean(true)])),
-      extension(OID.subjectKeyId, false, der.octets(keyId)),
+      criticalExtension(OID.keyUsage, keyUsageToAsn1(['digitalSignature', 'keyEncipherment', 'keyCertSign'])),
+      criticalExtension(OID.basicConstraints, der.sequence([der.boolean(true)])),
+      extension(OID.subjectKeyId, der.octets(keyId)),
     ],
   });
   return { certificate: new X509Certificate(certPem), certPem, privateKey, keyPem: keyToPem(privateKey) };
@@ -153,11 +153,11 @@ export async function createSelfSigned(
     signingKey: privateKey,
     validity,
     extensions: [
-      extension(OID.keyUsage, true, keyUsageToAsn1(['digitalSignature'])),
-      extension(OID.extKeyUsage, false, der.sequence([der.oid(OID.serverAuth), der.oid(OID.clientAuth)])),
-      extension(OID.basicConstraints, true, der.sequence([])),
-      extension(OID.subjectKeyId, false, der.octets(keyIdOf(publicKey))),
-      extension(OID.subjectAltName, false, alternativeNamesToAsn1(names)),
+      criticalExtension(OID.keyUsage, keyUsageToAsn1(['digitalSignature'])),
+      extension(OID.extKeyUsage, der.sequence([der.oid(OID.serverAuth), der.oid(OID.clientAuth)])),
+      criticalExtension(OID.basicConstraints, der.sequence([])),
+      extension(OID.subjectKeyId, der.octets(keyIdOf(publicKey))),
+      extension(OID.subjectAltName, alternativeNamesToAsn1(names)),
     ],
   });
   return { certPem, keyPem: keyToPem(privateKey) };
@@ -194,9 +194,8 @@ export function issueFor(authority: Authority, publicKey: KeyObject, request: Le
     signingKey: authority.privateKey,
     validity: { ...request.validity, notAfterMs: Math.min(request.validity.notAfterMs, caEndsMs) },
     extensions: [
-      extension(
+      criticalExtension(
         OID.keyUsage,
-        true,
         // The usage key encipherment only applies to RSA keys (RFC 5480 §3).
         keyUsageToAsn1(
           request.keyUsages ??
@@ -205,14 +204,11 @@ export function issueFor(authority: Authority, publicKey: KeyObject, request: Le
       ),
       extension(
         OID.extKeyUsage,
-        false,
         der.sequence(request.usages.map((usage) => der.oid(usage === 'server' ? OID.serverAuth : OID.clientAuth))),
       ),
-      extension(OID.basicConstraints, true, der.sequence([])),
-      extension(OID.authorityKeyId, false, der.sequence([der.implicit(0, keyIdOf(authority.certificate.publicKey))])),
-      ...(names === undefined || isEmpty(names)
-        ? []
-        : [extension(OID.subjectAltName, false, alternativeNamesToAsn1(names))]),
+      criticalExtension(OID.basicConstraints, der.sequence([])),
+      extension(OID.authorityKeyId, der.sequence([der.implicit(0, keyIdOf(authority.certificate.publicKey))])),
+      ...(names === undefined || isEmpty(names) ? [] : [extension(OID.subjectAltName, alternativeNamesToAsn1(names))]),
     ],
   });
 }
@@ -277,8 +273,13 @@ function keyIdOf(publicKey: KeyObject): Buffer {
   return createHash('sha1').update(contentOf(bits).subarray(1)).digest();
 }
 
-function extension(oid: string, critical: boolean, value: forge.asn1.Asn1): forge.asn1.Asn1 {
-  return der.sequence([der.oid(oid), ...(critical ? [der.boolean(true)] : []), der.octets(toDer(value))]);
+function extension(oid: string, value: forge.asn1.Asn1): forge.asn1.Asn1 {
+  return der.sequence([der.oid(oid), der.octets(toDer(value))]);
+}
+
+/** An extension that a verifier must understand (RFC 5280 §4.2). */
+function criticalExtension(oid: string, value: forge.asn1.Asn1): forge.asn1.Asn1 {
+  return der.sequence([der.oid(oid), der.boolean(true), der.octets(toDer(value))]);
 }
 
 export function toPem(label: string, bytes: Uint8Array): string {

@@ -81,9 +81,9 @@ export const v2beta1: KindAlias<HorizontalPodAutoscaler> = {
   convertTo(object) {
     const parts = partsOf(object);
     const { spec, status } = parts;
-    if (spec['metrics'] !== undefined) spec['metrics'] = currentMetrics(spec['metrics'], true);
+    if (spec['metrics'] !== undefined) spec['metrics'] = currentMetrics(spec['metrics'], 'spec');
     if (status['currentMetrics'] !== undefined) {
-      status['currentMetrics'] = currentMetrics(status['currentMetrics'], false);
+      status['currentMetrics'] = currentMetrics(status['currentMetrics'], 'status');
     }
     takeBehavior(parts);
     return assembled(parts) as HorizontalPodAutoscaler;
@@ -91,9 +91,9 @@ export const v2beta1: KindAlias<HorizontalPodAutoscaler> = {
   convertFrom(object) {
     const parts = partsOf(object);
     const { spec, status } = parts;
-    if (spec['metrics'] !== undefined) spec['metrics'] = olderMetrics(spec['metrics'], true);
+    if (spec['metrics'] !== undefined) spec['metrics'] = olderMetrics(spec['metrics'], 'spec');
     if (status['currentMetrics'] !== undefined) {
-      status['currentMetrics'] = olderMetrics(status['currentMetrics'], false);
+      status['currentMetrics'] = olderMetrics(status['currentMetrics'], 'status');
     }
     giveBehavior(parts);
     return assembled(parts);
@@ -116,7 +116,10 @@ export const v1: KindAlias<HorizontalPodAutoscaler> = {
   convertTo(object) {
     const parts = partsOf(object);
     const { spec, status, annotations } = parts;
-    const others = currentMetrics(read(annotations, METRICS, `${OLDER}.HorizontalPodAutoscalerSpec`, 'metrics'), true);
+    const others = currentMetrics(
+      read(annotations, METRICS, `${OLDER}.HorizontalPodAutoscalerSpec`, 'metrics'),
+      'spec',
+    );
     const utilization = spec['targetCPUUtilizationPercentage'];
     delete spec['targetCPUUtilizationPercentage'];
     const cpu: JsonObject[] =
@@ -147,7 +150,7 @@ export const v1: KindAlias<HorizontalPodAutoscaler> = {
       spec['targetCPUUtilizationPercentage'] = target.averageUtilization;
     }
     const others = metrics.filter((metric) => metric !== cpu);
-    if (others.length > 0) annotations[METRICS] = JSON.stringify(olderMetrics(others, true));
+    if (others.length > 0) annotations[METRICS] = JSON.stringify(olderMetrics(others, 'spec'));
     giveStatus(status, annotations);
     giveBehavior(parts);
     return assembled(parts);
@@ -157,7 +160,7 @@ export const v1: KindAlias<HorizontalPodAutoscaler> = {
 function takeStatus(status: JsonObject, annotations: Record<string, string>): void {
   const measured = currentMetrics(
     read(annotations, CURRENT_METRICS, `${OLDER}.HorizontalPodAutoscalerStatus`, 'currentMetrics'),
-    false,
+    'status',
   );
   const utilization = status['currentCPUUtilizationPercentage'];
   delete status['currentCPUUtilizationPercentage'];
@@ -181,7 +184,7 @@ function giveStatus(status: JsonObject, annotations: Record<string, string>): vo
   delete status['currentMetrics'];
   delete status['conditions'];
   if (Array.isArray(measured) && measured.length > 0) {
-    annotations[CURRENT_METRICS] = JSON.stringify(olderMetrics(measured, false));
+    annotations[CURRENT_METRICS] = JSON.stringify(olderMetrics(measured, 'status'));
     for (const metric of measured) {
       const resource = isObject(metric) ? metric['resource'] : undefined;
       const now = isObject(resource) && resource['name'] === 'cpu' ? resource['current'] : undefined;

@@ -65,15 +65,21 @@ const STATUS: Readonly<Record<string, Moves>> = {
   ],
 };
 
-/** Converts metrics to the older form. `specs`: true for metrics of the spec, false for metrics of the status. */
-export function olderMetrics(metrics: JsonValue | undefined, specs: boolean): JsonObject[] {
-  return each(metrics, specs ? SPEC : STATUS, (source, moves) => moved(source, moves, 0));
+/** Part of an autoscaler to which metrics belong. */
+type Part = 'spec' | 'status';
+
+const MOVES: Readonly<Record<Part, Readonly<Record<string, Moves>>>> = { spec: SPEC, status: STATUS };
+
+/** Converts metrics to the older form. */
+export function olderMetrics(metrics: JsonValue | undefined, part: Part): JsonObject[] {
+  return each(metrics, MOVES[part], (source, moves) => moved(source, moves, 0));
 }
 
-export function currentMetrics(metrics: JsonValue | undefined, specs: boolean): JsonObject[] {
-  return each(metrics, specs ? SPEC : STATUS, (source, moves) => {
+/** Converts metrics of the older form to v2. */
+export function currentMetrics(metrics: JsonValue | undefined, part: Part): JsonObject[] {
+  return each(metrics, MOVES[part], (source, moves) => {
     const current = moved(source, moves, 1);
-    if (specs) current['target'] = typed(current['target']);
+    if (part === 'spec') current['target'] = typed(current['target']);
     else current['current'] ??= {};
     return current;
   });
