@@ -4,7 +4,7 @@ import type { ReplicaSet } from '../../api/generated/apps/v1.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { ObjectMeta } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
-import { messageOf } from '../../base/errors.ts';
+import { ifMissing, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
@@ -263,7 +263,7 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
 
 export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> {
   const { paths, roles } = await context.settings();
-  const record = await readFile(paths.updateRecord, 'utf8').catch(() => '');
+  const record = await readFile(paths.updateRecord, 'utf8').catch(ifMissing(''));
   const version = await withCluster(context, (client) =>
     client.resource(resources.clusterVersions).get('version'),
   ).catch(() => undefined);

@@ -1,7 +1,7 @@
 /** Administration of this host through the kubelet's server. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ifMissing } from '../../base/errors.ts';
 import type { HostAdministration } from '../../kubelet/administration-port.ts';
 import { readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
@@ -43,7 +43,7 @@ export function hostAdministration(settings: Settings): HostAdministration {
     restart: async (component) => {
       await callControl(paths.controlSocket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
     },
-    refusal: async () => updateInProgress(await readFile(paths.updateRecord, 'utf8').catch(() => '')),
+    refusal: async () => updateInProgress(await readFile(paths.updateRecord, 'utf8').catch(ifMissing(''))),
     clock,
   });
   const withStore = (): void => {

@@ -6,6 +6,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
+import { ifMissing } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { timeMs } from '../../base/times.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
@@ -84,7 +85,7 @@ export function openApiSource(root: string): ApiSource {
       return (await list.catch(withoutKind)).items.flatMap(failingOf);
     },
     update: async (signal) => {
-      const record = await readFile(pathsBelow(root).updateRecord, 'utf8').catch(() => '');
+      const record = await readFile(pathsBelow(root).updateRecord, 'utf8').catch(ifMissing(''));
       const path = '/apis/config.openshift.io/v1/clusterversions/version';
       const version = await access()
         .then(({ client }) => client.request<ClusterVersion>('GET', path, undefined, { signal }))

@@ -1,7 +1,7 @@
 /** `hyperedge etcd`: server of etcd's API with SQLite as storage. */
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError, ifMissing, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { createGossipHints } from '../../gossip/agent/index.ts';
@@ -184,7 +184,7 @@ async function beforeUpdate(
   recordFile: string,
   context: Pick<FallbackOptions, 'storage' | 'log'>,
 ): Promise<Fallback | undefined> {
-  const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => ''));
+  const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(ifMissing('')));
   const snapshot = snapshotAfterRollback(record, PRODUCT_VERSION);
   if (snapshot === undefined) return undefined;
   return fallbackOf(settings, { ...context, snapshots: { only: join(dirname(recordFile), snapshot) } });

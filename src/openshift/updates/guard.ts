@@ -14,12 +14,12 @@ const POLL_MS = 500;
 export async function runGuard(executables: HostExecutables, clock: Clock, log: Log): Promise<void> {
   const beganMs = clock.monotonicMs();
   let restarted = false;
-  // The number of starts is in a separate file, because the host process may write the record at the same time.
-  const first = await executables.record();
-  const starts = first === undefined ? 0 : await executables.countStart(first.id);
+  let starts: number | undefined;
   for (;;) {
     try {
       const record = await executables.record();
+      // The number of starts is in a separate file, because the host process may write the record at the same time.
+      starts ??= record === undefined ? 0 : await executables.countStart(record.id);
       const step = nextGuardStep(record, await executables.link(), {
         elapsedMs: clock.monotonicMs() - beganMs,
         starts,

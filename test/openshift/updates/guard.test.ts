@@ -1,6 +1,6 @@
 /** Update guard on real files: links, records and started executables. */
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -102,6 +102,27 @@ test('the guard completes a rollback that was interrupted', { timeout: 30_000 },
 test('the guard exits when no update is in progress', async () => {
   await runGuard(executables, clock, silentLog);
   assert.deepEqual(restarts, []);
+});
+
+test('an unreadable record does not end the guard', { timeout: 30_000 }, async () => {
+  await executables.writeRecord(record());
+  await executables.setLink('0.2.0');
+  const file = join(root, 'state/record.json');
+  await rename(file, `${file}.readable`);
+  // A read of the first page of this file fails with EIO, as on a damaged disk.
+  await symlink('/proc/self/mem', file);
+  await assert.rejects(executables.record(), { code: 'unreadable', message: /state\/record\.json: EIO/ });
+  const failures: string[] = [];
+  const log = {
+    ...silentLog,
+    warn: (message: string) => {
+      failures.push(message);
+      if (failures.length === 1) void rename(`${file}.readable`, file);
+    },
+  };
+  await runGuard(executables, clock, log);
+  assert.equal(failures[0], 'guard step failed; retrying');
+  assert.equal(await target(), 'hyperedge-0.1.0');
 });
 
 test('rejects an update of an executable that hyperedge install has not installed', async () => {

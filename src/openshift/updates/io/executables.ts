@@ -17,7 +17,7 @@ import {
   symlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { CodedError } from '../../../base/errors.ts';
+import { CodedError, ifMissing, isMissingFile, messageOf } from '../../../base/errors.ts';
 import { isReleaseVersion } from '../../../base/versions/release-version.ts';
 import { parseSwitchRecord, type SwitchRecord } from '../core/port.ts';
 import type { HostExecutables } from '../port.ts';
@@ -43,27 +43,29 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
   return {
     startGuard: options.startGuard,
     restart: options.restart,
-    record: async () => parseSwitchRecord(await readFile(recordFile, 'utf8').catch(() => '')),
+    record: async () => parseSwitchRecord(await readOrEmpty(recordFile)),
     writeRecord: (record: SwitchRecord) => writeDurably(recordFile, `${JSON.stringify(record)}\n`),
     countStart: async (id) => {
-      const [known = '', count = ''] = (await readFile(`${recordFile}.starts`, 'utf8').catch(() => ''))
-        .trim()
-        .split(' ');
+      const [known = '', count = ''] = (await readOrEmpty(`${recordFile}.starts`)).trim().split(' ');
       const starts = known === id ? Number(count) + 1 : 1;
       await writeDurably(`${recordFile}.starts`, `${id} ${starts}\n`);
       return starts;
     },
     link: async () => {
-      const target = await readlink(join(directory, NAME)).catch(() => undefined);
+      const target = await readlink(join(directory, NAME)).catch((error: NodeJS.ErrnoException) => {
+        // EINVAL: the executable is a regular file.
+        if (error.code === 'EINVAL' || isMissingFile(error)) return undefined;
+        throw error;
+      });
       return target?.startsWith(PREFIX) === true ? target.slice(PREFIX.length) : undefined;
     },
     setLink: async (version) => {
-      const present = await lstat(at(version)).catch(() => undefined);
+      const present = await lstat(at(version)).catch(ifMissing(undefined));
       if (present?.isFile() !== true) throw new CodedError('no-release', `${at(version)} is missing`);
       await link(`${PREFIX}${version}`, join(directory, NAME));
     },
     has: async (version, sha256) => {
-      const present = await lstat(at(version)).catch(() => undefined);
+      const present = await lstat(at(version)).catch(ifMissing(undefined));
       if (present?.isFile() !== true) return false;
       return sha256 === undefined || (await digestOf(at(version))) === sha256;
     },
@@ -90,6 +92,15 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
       }
     },
   };
+}
+
+/** Text of a file; '' if it is missing. After any other failure it is unknown whether an update is in progress. */
+async function readOrEmpty(path: string): Promise<string> {
+  return readFile(path, 'utf8')
+    .catch(ifMissing(''))
+    .catch((error: unknown) => {
+      throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
+    });
 }
 
 async function place(source: string, target: string): Promise<void> {
