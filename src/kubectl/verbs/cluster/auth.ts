@@ -2,6 +2,7 @@
 import { printable } from '../../../base/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { RULE_COLUMNS, ruleRows } from '../../core/policy-rules.ts';
 import { layout } from '../../core/table.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';
@@ -70,26 +71,11 @@ async function list(session: Session): Promise<number> {
       spec: { namespace: session.namespace },
     },
   });
-  const texts = (rule: object, field: string): string[] => ((rule as Record<string, unknown>)[field] ?? []) as string[];
-  const rows: string[][] = [];
-  for (const rule of listAt(review, 'status', 'resourceRules'))
-    for (const resource of texts(rule, 'resources'))
-      for (const group of texts(rule, 'apiGroups'))
-        rows.push([
-          group === '' ? resource : `${resource}.${group}`,
-          '[]',
-          `[${texts(rule, 'resourceNames').join(' ')}]`,
-          `[${texts(rule, 'verbs').join(' ')}]`,
-        ]);
-  rows.sort((left, right) => ((left[0] ?? '') < (right[0] ?? '') ? -1 : 1));
-  for (const rule of listAt(review, 'status', 'nonResourceRules'))
-    rows.push(['', `[${texts(rule, 'nonResourceURLs').join(' ')}]`, '[]', `[${texts(rule, 'verbs').join(' ')}]`]);
-  io.out(
-    layout([
-      ...(flags.bool('no-headers') ? [] : [['Resources', 'Non-Resource URLs', 'Resource Names', 'Verbs']]),
-      ...rows,
-    ]),
-  );
+  const rows = ruleRows([
+    ...listAt(review, 'status', 'resourceRules'),
+    ...listAt(review, 'status', 'nonResourceRules'),
+  ]);
+  io.out(layout([...(flags.bool('no-headers') ? [] : [RULE_COLUMNS]), ...rows]));
   return 0;
 }
 
