@@ -85,22 +85,20 @@ export async function runVerb(options: RunOptions): Promise<number> {
       return 0;
     }
     const { run } = await verb.load();
-    let warnings = 0;
+    const warnings = new Set<string>();
     const counted: Terminal = { ...io, out: io.out, err: io.err };
     const code = await run({
       flags,
       args: positionals,
       dashAt,
       io: counted,
-      system: connected(options.system, verb.flags, () => {
-        warnings += 1;
-      }),
+      system: connected(options.system, verb.flags, warnings),
       signal: options.signal,
       program,
       verbs: options.verbs,
     });
-    if (code === 0 && warnings > 0 && flags.bool('warnings-as-errors')) {
-      io.err(`error: ${warnings} warning${warnings === 1 ? '' : 's'} received\n`);
+    if (code === 0 && warnings.size > 0 && flags.bool('warnings-as-errors')) {
+      io.err(`error: ${warnings.size} warning${warnings.size === 1 ? '' : 's'} received\n`);
       return 1;
     }
     return code;
@@ -121,10 +119,12 @@ function suggestion(word: string, verbs: readonly Verb[]): string {
 }
 
 /**
- * Reports warnings to `onWarning`. A verb may declare a flag with the name of a global flag, such as `--user`. Its
+ * Adds warnings to `warnings` and reports each text once.
+ *
+ * A verb may declare a flag with the name of a global flag, such as `--user`. Its
  * value is hidden from the connection, which would use it as the global flag.
  */
-function connected(system: System, own: FlagSpecs, onWarning: () => void): System {
+function connected(system: System, own: FlagSpecs, warnings: Set<string>): System {
   const hidden = Object.keys(own).filter((name) => Object.hasOwn(GLOBAL_FLAGS, name));
   return {
     ...system,
@@ -133,7 +133,8 @@ function connected(system: System, own: FlagSpecs, onWarning: () => void): Syste
         ...options,
         flags: options.flags.without(hidden),
         onWarning: (text) => {
-          onWarning();
+          if (warnings.has(text)) return;
+          warnings.add(text);
           options.onWarning(text);
         },
       }),
