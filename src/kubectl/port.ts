@@ -1,5 +1,6 @@
 /** Interfaces of the built-in client: a verb, its context, and the system that it runs on. */
 import type { Agent } from 'node:http';
+import type { CertificateRequestFacts } from '../api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import type { ClientCredentials } from '../client/credentials.ts';
 import type { FlagSpecs, Flags } from './core/flags.ts';
 
@@ -94,6 +95,8 @@ export interface System {
    */
   filesIn(path: string): Promise<readonly string[] | undefined>;
   fetchText(url: string): Promise<string>;
+  /** Parses a PKCS #10 request. Rejects if it is malformed. */
+  parseSigningRequest(pem: string): Promise<CertificateRequestFacts>;
   /** Writes the text to a new private file in the temporary directory; resolves with its path. */
   keep(name: string, text: string): Promise<string>;
   /** Opens the text in the user's editor; resolves with the edited text and the file that holds it. */

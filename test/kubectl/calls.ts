@@ -354,7 +354,7 @@ export function comparable({ code, stdout, stderr }: Outcome, places: readonly s
     return result
       .replaceAll(/\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [-+]\d{4}/g, '<time>')
       .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, '<time>')
-      .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [-+]\d{4}/g, '<time>')
+      .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? [-+]\d{4}/g, '<time>')
       .replaceAll(/\/tmp\/(LIVE|MERGED)-\d+/g, '<$1>')
       .replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, '<uid>')
       .replaceAll(/(resourceVersion"?: "?)\d+/g, '$1<version>')

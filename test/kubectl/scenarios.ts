@@ -5,6 +5,7 @@ import { APPLY_SET_SCENARIO } from './apply-set-calls.ts';
 import type { Scenario } from './calls.ts';
 import { DAILY_SCENARIO } from './daily-calls.ts';
 import { DEBUG_SCENARIO } from './debug-calls.ts';
+import { DESCRIBE_SCENARIO } from './describe-calls.ts';
 import { KUSTOMIZE_SCENARIO } from './kustomize-calls.ts';
 import { VERBS_SCENARIO } from './verb-calls.ts';
 
@@ -14,6 +15,7 @@ export const SCENARIOS: readonly Scenario[] = [
   DEBUG_SCENARIO,
   APPLY_SET_SCENARIO,
   DAILY_SCENARIO,
+  DESCRIBE_SCENARIO,
 ];
 
 /** Writes the files below the directory. */

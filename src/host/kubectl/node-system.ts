@@ -66,6 +66,7 @@ export function nodeSystem(places: KubeconfigPlaces): System {
     manifestFiles,
     filesIn,
     fetchText,
+    parseSigningRequest: async (pem) => (await import('../../pki/index.ts')).parseSigningRequest(pem),
     edit,
     keep,
     connect: (options) => connect(options, places),

@@ -1,7 +1,7 @@
 /** Text of `describe`: lines with tab stops that are aligned like Go's text/tabwriter does (padding 2). */
 
 import { printable } from '../../base/printable.ts';
-import { type AnyObject, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { ageOf, describedTime } from '../core/times.ts';
 
 const PADDING = 2;
@@ -184,4 +184,48 @@ export function conditionLines(page: Page, object: AnyObject): void {
   page.line(0, 'Conditions:').line(1, 'Type\tStatus\tReason').line(1, '----\t------\t------');
   for (const each of conditions)
     page.line(1, `${textAt(each, 'type')} \t${textAt(each, 'status')}\t${textAt(each, 'reason')}`);
+}
+
+/** Label selector as text, such as `app=web,tier in (a,b)`, sorted by key. */
+export function selectorText(selector: unknown): string {
+  const expressions = listAt(selector, 'matchExpressions').map((each): readonly [string, string] => {
+    const key = textAt(each, 'key');
+    const list = textsAt(each, 'values').toSorted().join(',');
+    switch (textAt(each, 'operator')) {
+      case 'In':
+        return [key, `${key} in (${list})`];
+      case 'NotIn':
+        return [key, `${key} notin (${list})`];
+      case 'DoesNotExist':
+        return [key, `!${key}`];
+      default:
+        return [key, key];
+    }
+  });
+  const labels = Object.entries(mapAt(selector, 'matchLabels')).map(
+    ([key, value]) => [key, `${key}=${value}`] as const,
+  );
+  return (
+    [...labels, ...expressions]
+      .sort(byKey)
+      .map(([, text]) => text)
+      .join(',') || '<none>'
+  );
+}
+
+/** Like `listAt`, for lists of texts and numbers. */
+export function textsAt(object: unknown, ...path: readonly (string | number)[]): string[] {
+  const value = at(object, ...path);
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+/** A list in Go's format, such as `[a b]`. */
+export const goList = (object: unknown, ...path: readonly (string | number)[]): string =>
+  `[${textsAt(object, ...path).join(' ')}]`;
+
+/** Adds a table with a header that is underlined with dashes. */
+export function tableLines(page: Page, level: number, header: readonly string[], rows: readonly string[][]): Page {
+  page.line(level, header.join('\t')).line(level, header.map((title) => '-'.repeat(title.length)).join('\t'));
+  for (const row of rows) page.line(level, row.join('\t'));
+  return page;
 }

@@ -1,7 +1,8 @@
 /** Pods and pod templates in `describe`. Source: the output of kubectl 1.36. */
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { ageOf } from '../core/times.ts';
-import { controllerOf, type Events, labelLines, Page, timeAt } from './page.ts';
+import { controllerOf, type Events, labelLines, Page, selectorText, timeAt } from './page.ts';
+import { volumeLines } from './volumes.ts';
 
 type Part = Record<string, unknown>;
 
@@ -66,8 +67,7 @@ export function describePod(pod: AnyObject, events: Events, now: number): string
   return page.events(events, now).toString();
 }
 
-/** Text about the template of a workload. */
-/** Text with tabs, which `rollout history` does not align. */
+/** Text about the template of a workload, with tabs that `rollout history` does not align. */
 export function describePodTemplate(template: unknown, title = 'Pod Template:'): string {
   const page = new Page();
   templateLines(page, template, title);
@@ -278,97 +278,6 @@ function mountLines(page: Page, container: Part): void {
   for (const each of devices) page.line(3, `${textAt(each, 'devicePath')} from ${textAt(each, 'name')}`);
 }
 
-const bool = (object: unknown, field: string): string => String(at(object, field) === true);
-
-/** Lines about a volume, by the field that holds its source. The first line is the type. */
-const VOLUMES: Readonly<Record<string, (source: Part) => readonly (readonly [title: string, value: string])[]>> = {
-  hostPath: (source) => [
-    ['Type', 'HostPath (bare host directory volume)'],
-    ['Path', textAt(source, 'path')],
-    ['HostPathType', textAt(source, 'type')],
-  ],
-  emptyDir: (source) => [
-    ['Type', "EmptyDir (a temporary directory that shares a pod's lifetime)"],
-    ['Medium', textAt(source, 'medium')],
-    ['SizeLimit', textAt(source, 'sizeLimit') || '<unset>'],
-  ],
-  secret: (source) => [
-    ['Type', 'Secret (a volume populated by a Secret)'],
-    ['SecretName', textAt(source, 'secretName')],
-    ['Optional', bool(source, 'optional')],
-  ],
-  configMap: (source) => [
-    ['Type', 'ConfigMap (a volume populated by a ConfigMap)'],
-    ['Name', textAt(source, 'name')],
-    ['Optional', bool(source, 'optional')],
-  ],
-  nfs: (source) => [
-    ['Type', 'NFS (an NFS mount that lasts the lifetime of a pod)'],
-    ['Server', textAt(source, 'server')],
-    ['Path', textAt(source, 'path')],
-    ['ReadOnly', bool(source, 'readOnly')],
-  ],
-  persistentVolumeClaim: (source) => [
-    ['Type', 'PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)'],
-    ['ClaimName', textAt(source, 'claimName')],
-    ['ReadOnly', bool(source, 'readOnly')],
-  ],
-  csi: (source) => [
-    ['Type', 'CSI (a Container Storage Interface (CSI) volume source)'],
-    ['Driver', textAt(source, 'driver')],
-    ['FSType', textAt(source, 'fsType')],
-    ['ReadOnly', bool(source, 'readOnly')],
-  ],
-  image: (source) => [
-    ['Type', 'Image (a container image or OCI artifact)'],
-    ['Reference', textAt(source, 'reference')],
-    ['PullPolicy', textAt(source, 'pullPolicy')],
-  ],
-  projected: (source) => [
-    ['Type', 'Projected (a volume that contains injected data from multiple sources)'],
-    ...listAt(source, 'sources').flatMap((each): (readonly [string, string])[] => {
-      if (each['secret'] !== undefined)
-        return [
-          ['SecretName', textAt(each, 'secret', 'name')],
-          ['Optional', String(at(each, 'secret', 'optional') === true)],
-        ];
-      if (each['downwardAPI'] !== undefined) return [['DownwardAPI', 'true']];
-      if (each['configMap'] !== undefined)
-        return [
-          ['ConfigMapName', textAt(each, 'configMap', 'name')],
-          ['Optional', String(at(each, 'configMap', 'optional') === true)],
-        ];
-      if (each['serviceAccountToken'] !== undefined)
-        return [['TokenExpirationSeconds', textAt(each, 'serviceAccountToken', 'expirationSeconds')]];
-      return [];
-    }),
-  ],
-};
-
-function volumeLines(page: Page, volumes: readonly Part[], indent: string): void {
-  if (volumes.length === 0) {
-    page.line(0, `${indent}Volumes:\t<none>`);
-    return;
-  }
-  page.line(0, `${indent}Volumes:`);
-  for (const volume of volumes) {
-    page.line(1, `${indent === '' ? '' : ' '}${textAt(volume, 'name')}:`);
-    const [field] = Object.keys(volume).filter((key) => key !== 'name');
-    if (field === 'downwardAPI') {
-      page.line(2, 'Type:\tDownwardAPI (a volume populated by information about the pod)').line(2, 'Items:');
-      for (const item of listAt(volume, 'downwardAPI', 'items'))
-        page.line(
-          3,
-          `${textAt(item, 'fieldRef', 'fieldPath') || textAt(item, 'resourceFieldRef', 'resource')} -> ${textAt(item, 'path')}`,
-        );
-      continue;
-    }
-    const lines = field === undefined ? undefined : VOLUMES[field]?.(volume[field] as Part);
-    if (lines === undefined) page.line(1, '<unknown>');
-    else for (const [title, value] of lines) page.line(2, `${title}:\t${value}`);
-  }
-}
-
 export function tolerations(list: readonly Part[]): string[] {
   return list
     .toSorted((left, right) =>
@@ -388,11 +297,12 @@ function spreadLines(page: Page, constraints: readonly Part[], indent: string): 
   if (constraints.length === 0) return;
   page.lines(
     `${indent}Topology Spread Constraints`,
-    constraints.map((each) => {
-      const labels = Object.entries(mapAt(each, 'labelSelector', 'matchLabels')).map(
-        ([key, value]) => `${key}=${value}`,
-      );
-      return `${textAt(each, 'topologyKey')}:${textAt(each, 'whenUnsatisfiable')} when max skew ${textAt(each, 'maxSkew')} is exceeded for selector ${labels.join(',')}`;
-    }),
+    constraints
+      .toSorted((left, right) => (textAt(left, 'topologyKey') < textAt(right, 'topologyKey') ? -1 : 1))
+      .map((each) => {
+        const selector = each['labelSelector'];
+        const pods = selector === undefined ? '' : ` for selector ${selectorText(selector)}`;
+        return `${textAt(each, 'topologyKey')}:${textAt(each, 'whenUnsatisfiable')} when max skew ${textAt(each, 'maxSkew')} is exceeded${pods}`;
+      }),
   );
 }

@@ -2,37 +2,10 @@
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { humanDuration } from '../core/times.ts';
-import { conditionLines, controllerOf, type Events, labelLines, metadataLines, Page, timeAt } from './page.ts';
+import { endpointsText } from './endpoints.ts';
+import { conditionLines, controllerOf, goList, labelLines, metadataLines, Page, selectorText, timeAt } from './page.ts';
 import { templateLines } from './pod-template.ts';
-
-/** Objects, besides the described one, that its page shows. */
-export interface Related {
-  readonly now: number;
-  readonly events: Events;
-  readonly pods: readonly AnyObject[];
-  readonly replicaSets: readonly AnyObject[];
-  readonly endpointSlices: readonly AnyObject[];
-}
-
-/** Label selector as text, such as `app=web,tier in (a,b)`. */
-export function selectorText(selector: unknown): string {
-  const expressions = listAt(selector, 'matchExpressions').map((each) => {
-    const values = at(each, 'values');
-    const list = Array.isArray(values) ? [...values].sort().join(',') : '';
-    switch (textAt(each, 'operator')) {
-      case 'In':
-        return `${textAt(each, 'key')} in (${list})`;
-      case 'NotIn':
-        return `${textAt(each, 'key')} notin (${list})`;
-      case 'DoesNotExist':
-        return `!${textAt(each, 'key')}`;
-      default:
-        return textAt(each, 'key');
-    }
-  });
-  const labels = Object.entries(mapAt(selector, 'matchLabels')).map(([key, value]) => `${key}=${value}`);
-  return [...labels, ...expressions].sort().join(',') || '<none>';
-}
+import type { Related } from './related.ts';
 
 function podStates(pods: readonly AnyObject[]): string {
   const count = (phase: string): number => pods.filter((pod) => textAt(pod, 'status', 'phase') === phase).length;
@@ -122,7 +95,10 @@ export function describeStatefulSet(object: AnyObject, { events, pods, now }: Re
     `Replicas:\t${numberAt(object, 1, 'spec', 'replicas')} desired | ${numberAt(object, 0, 'status', 'replicas')} total`,
   );
   page.line(0, `Update Strategy:\t${textAt(object, 'spec', 'updateStrategy', 'type')}`);
-  page.field(1, 'Partition', textAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition'));
+  const partition = textAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
+  page.field(1, 'Partition', partition);
+  if (partition !== '')
+    page.field(1, 'MaxUnavailable', textAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable'));
   page.line(0, `Pods Status:\t${podStates(pods)}`);
   templateLines(page, at(object, 'spec', 'template'));
   const claims = listAt(object, 'spec', 'volumeClaimTemplates') as readonly AnyObject[];
@@ -134,10 +110,9 @@ export function describeStatefulSet(object: AnyObject, { events, pods, now }: Re
       .line(1, `StorageClass:\t${textAt(claim, 'spec', 'storageClassName')}`);
     page
       .map('  Labels', mapAt(claim, 'metadata', 'labels'))
-      .annotations('  Annotations', mapAt(claim, 'metadata', 'annotations'));
+      .map('  Annotations', mapAt(claim, 'metadata', 'annotations'));
     page.line(1, `Capacity:\t${textAt(claim, 'spec', 'resources', 'requests', 'storage') || '<default>'}`);
-    const modes = at(claim, 'spec', 'accessModes');
-    page.line(1, `Access Modes:\t[${Array.isArray(modes) ? modes.join(' ') : ''}]`);
+    page.line(1, `Access Modes:\t${goList(claim, 'spec', 'accessModes')}`);
   }
   return page.events(events, now).toString();
 }
@@ -165,8 +140,59 @@ export function describeJob(object: AnyObject, { events, now }: Related): string
     `Pods Statuses:\t${count('active')} Active${ready} / ${count('succeeded')} Succeeded / ${count('failed')} Failed`,
   );
   if (textAt(object, 'spec', 'completionMode') === 'Indexed')
-    page.required(0, 'Completed Indexes', textAt(object, 'status', 'completedIndexes'));
+    page.required(0, 'Completed Indexes', firstIndexes(textAt(object, 'status', 'completedIndexes')));
   templateLines(page, at(object, 'spec', 'template'));
+  return page.events(events, now).toString();
+}
+
+const MAX_INDEXES_LENGTH = 50;
+
+/** The indexes, shortened at the first comma after 50 characters. */
+function firstIndexes(indexes: string): string {
+  const end = indexes.indexOf(',', MAX_INDEXES_LENGTH);
+  return end < 0 ? indexes : `${indexes.slice(0, end + 1)}...`;
+}
+
+export function describeCronJob(object: AnyObject, { events, now }: Related): string {
+  const page = labelLines(headOf(object), object);
+  const unset = (title: string, source: unknown, path: readonly string[], unit = ''): void => {
+    const value = textAt(source, ...path);
+    page.line(0, `${title}:\t${value === '' ? '<unset>' : `${value}${unit}`}`);
+  };
+  page
+    .line(0, `Schedule:\t${textAt(object, 'spec', 'schedule')}`)
+    .line(0, `Concurrency Policy:\t${textAt(object, 'spec', 'concurrencyPolicy')}`);
+  const suspend = at(object, 'spec', 'suspend');
+  page.line(0, `Suspend:\t${suspend === undefined ? '<unset>' : suspend === true ? 'True' : 'False'}`);
+  for (const [title, field, unit] of [
+    ['Time Zone', 'timeZone', ''],
+    ['Successful Job History Limit', 'successfulJobsHistoryLimit', ''],
+    ['Failed Job History Limit', 'failedJobsHistoryLimit', ''],
+    ['Starting Deadline Seconds', 'startingDeadlineSeconds', 's'],
+  ] as const)
+    unset(title, object, ['spec', field], unit);
+  const job = at(object, 'spec', 'jobTemplate', 'spec');
+  const selector = at(job, 'selector');
+  page.line(0, `Selector:\t${selector === undefined ? '<unset>' : selectorText(selector)}`);
+  unset('Parallelism', job, ['parallelism']);
+  unset('Completions', job, ['completions']);
+  const deadline = textAt(job, 'activeDeadlineSeconds');
+  page.field(0, 'Active Deadline Seconds', deadline === '' ? '' : `${deadline}s`);
+  templateLines(page, at(job, 'template'));
+  page.line(0, `Last Schedule Time:\t${timeAt(object, 'status', 'lastScheduleTime')}`);
+  const active = listAt(object, 'status', 'active').map((each) => textAt(each, 'name'));
+  return page.required(0, 'Active Jobs', active.join(', ')).events(events, now).toString();
+}
+
+export function describeReplicationController(object: AnyObject, { events, pods, now }: Related): string {
+  const page = labelLines(
+    headOf(object).line(0, `Selector:\t${labelsText(mapAt(object, 'spec', 'selector'))}`),
+    object,
+  );
+  const [current, wanted] = [numberAt(object, 0, 'status', 'replicas'), numberAt(object, 1, 'spec', 'replicas')];
+  page.line(0, `Replicas:\t${current} current / ${wanted} desired`).line(0, `Pods Status:\t${podStates(pods)}`);
+  templateLines(page, at(object, 'spec', 'template'));
+  conditionLines(page, object);
   return page.events(events, now).toString();
 }
 
@@ -215,27 +241,6 @@ export function describeService(object: AnyObject, { events, endpointSlices, now
   return page.events(events, now).toString();
 }
 
-const SHOWN_ENDPOINTS = 3;
-
-function endpointsText(slices: readonly AnyObject[], portName: string): string {
-  if (slices.length === 0) return '<none>';
-  const found = slices.flatMap((slice) =>
-    listAt(slice, 'ports')
-      .filter((port) => textAt(port, 'name') === portName)
-      .flatMap((port) =>
-        listAt(slice, 'endpoints')
-          .filter((endpoint) => at(endpoint, 'conditions', 'ready') !== false)
-          .flatMap((endpoint) => {
-            const addresses = at(endpoint, 'addresses');
-            const [address = ''] = Array.isArray(addresses) ? addresses.map(String) : [];
-            return `${address.includes(':') ? `[${address}]` : address}:${textAt(port, 'port')}`;
-          }),
-      ),
-  );
-  const more = found.length - SHOWN_ENDPOINTS;
-  return `${found.slice(0, SHOWN_ENDPOINTS).join(',')}${more > 0 ? ` + ${more} more...` : ''}`;
-}
-
 export function describeConfigMap(object: AnyObject, { events, now }: Related): string {
   const page = metadataLines(new Page(), object).line(0, '').line(0, 'Data').line(0, '====');
   const sorted = (field: string): [string, string][] =>
@@ -266,27 +271,4 @@ export function describeServiceAccount(object: AnyObject, { events, now }: Relat
   const names = listAt(object, 'imagePullSecrets').map((each) => textAt(each, 'name'));
   page.lines('Image pull secrets', names);
   return page.events(events, now).toString();
-}
-
-export function describeNamespace(object: AnyObject): string {
-  const page = metadataLines(new Page(), object).line(0, `Status:\t${textAt(object, 'status', 'phase')}`);
-  const conditions = listAt(object, 'status', 'conditions');
-  if (conditions.length > 0)
-    page
-      .line(0, 'Conditions:')
-      .line(1, 'Type\tStatus\tLastTransitionTime\tReason\tMessage')
-      .line(1, '----\t------\t------------------\t------\t-------');
-  for (const each of conditions)
-    page.line(
-      1,
-      [
-        textAt(each, 'type'),
-        textAt(each, 'status'),
-        timeAt(each, 'lastTransitionTime'),
-        textAt(each, 'reason'),
-        textAt(each, 'message'),
-      ].join('\t'),
-    );
-  page.line(0, '').line(0, 'No resource quota.').line(0, '').line(0, 'No LimitRange resource.');
-  return page.toString();
 }

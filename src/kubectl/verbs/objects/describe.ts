@@ -4,101 +4,89 @@ import type { AnyObject } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import { describeAny } from '../../describe/generic.ts';
 import { describeNode } from '../../describe/node.ts';
-import { describePod } from '../../describe/pod-template.ts';
-import {
-  describeConfigMap,
-  describeDaemonSet,
-  describeDeployment,
-  describeJob,
-  describeNamespace,
-  describeReplicaSet,
-  describeSecret,
-  describeService,
-  describeServiceAccount,
-  describeStatefulSet,
-  type Related,
-} from '../../describe/workloads.ts';
+import { PAGES } from '../../describe/pages.ts';
 import type { VerbContext } from '../../port.ts';
-import { withSession } from '../../run.ts';
+import { errorLine, withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
-import { currentObject, namedResources, podSelectorOf, type Target, targetsOf } from '../../targets.ts';
+import { currentObject, namedResources, type Target, targetsOf } from '../../targets.ts';
+import { relatedOf } from './describe-related.ts';
 import { byTime } from './events.ts';
-
-type Describer = (object: AnyObject, related: Related) => string;
-
-/** Pages by group and kind. Objects of other kinds get a generic page with all their fields. */
-const PAGES: Readonly<Record<string, Describer>> = {
-  '/Pod': (object, { events, now }) => describePod(object, events, now),
-  '/Service': describeService,
-  '/ConfigMap': describeConfigMap,
-  '/Secret': describeSecret,
-  '/ServiceAccount': describeServiceAccount,
-  '/Namespace': describeNamespace,
-  'apps/Deployment': describeDeployment,
-  'apps/ReplicaSet': describeReplicaSet,
-  'apps/DaemonSet': describeDaemonSet,
-  'apps/StatefulSet': describeStatefulSet,
-  'batch/Job': describeJob,
-};
-
-const WITH_PODS: ReadonlySet<string> = new Set(['apps/ReplicaSet', 'apps/DaemonSet', 'apps/StatefulSet']);
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
-    const targets = await describedTargets(session);
-    if (targets.length === 0) {
-      context.io.err(
-        context.flags.bool('all-namespaces')
+    const { io, flags } = context;
+    const { targets, errors } = await describedTargets(session);
+    if (targets.length === 0 && errors.length === 0) {
+      io.err(
+        flags.bool('all-namespaces')
           ? 'No resources found\n'
           : `No resources found in ${session.namespace} namespace.\n`,
       );
       return 0;
     }
-    const pages: string[] = [];
-    for (const target of targets) pages.push(await pageOf(session, target));
-    // Objects that match by a name prefix are printed one by one, without events.
-    context.io.out(targets.some(({ byPrefix }) => byPrefix) ? `${pages.join('\n')}\n` : pages.join('\n\n'));
-    return 0;
+    // As with kubectl, pages of several objects have no events unless they are requested.
+    const isOne = targets.length === 1 && errors.length === 0;
+    const withEvents = flags.has('show-events') ? flags.text('show-events') !== 'false' : isOne;
+    const byPrefix = targets.some((target) => target.byPrefix);
+    let isFirst = true;
+    for (const target of targets) {
+      const page = await pageOf(session, target, withEvents && !byPrefix).catch((error: unknown) => {
+        errors.push(error);
+        return undefined;
+      });
+      if (page === undefined) continue;
+      // Objects that match by a name prefix are printed one by one.
+      io.out(byPrefix ? `${page}\n` : `${isFirst ? '' : '\n\n'}${page}`);
+      isFirst = false;
+    }
+    for (const text of new Set(errors.map((error) => errorLine(error)))) io.err(`${text}\n`);
+    return errors.length > 0 ? 1 : 0;
   });
 
 interface Described extends Target {
   readonly byPrefix?: boolean;
 }
 
+interface Found {
+  readonly targets: Described[];
+  /** Errors of the requests for objects that could not be read. */
+  readonly errors: unknown[];
+}
+
 /** Objects that are named, all objects of a type, or objects whose name begins with the argument. */
-async function describedTargets(session: Session): Promise<Described[]> {
+async function describedTargets(session: Session): Promise<Found> {
   const { args, flags } = session.context;
-  if (flags.has('filename') || flags.text('selector') !== '') return targetsOf(session);
-  const found: Described[] = [];
+  if (flags.has('filename') || flags.has('kustomize') || flags.text('selector') !== '')
+    return { targets: await targetsOf(session), errors: [] };
+  const found: Found = { targets: [], errors: [] };
   for (const { resources, names } of await namedResources(session, args))
     for (const resource of resources) {
       const namespace = session.namespaceFor(resource, flags.bool('all-namespaces'));
-      const all = (objects: readonly AnyObject[]): Target[] =>
-        objects.map((object) => ({
-          resource,
-          name: object.metadata?.name ?? '',
-          namespace: resource.namespaced ? object.metadata?.namespace : undefined,
-          object,
-        }));
-      if (names.length === 0) found.push(...all(await session.list(resource, namespace)));
+      const all = async (prefix: string): Promise<Target[]> =>
+        (await session.list(resource, namespace))
+          .filter(({ metadata }) => metadata?.name?.startsWith(prefix) === true)
+          .map((object) => ({
+            resource,
+            name: object.metadata?.name ?? '',
+            namespace: resource.namespaced ? object.metadata?.namespace : undefined,
+            object,
+          }));
+      if (names.length === 0) found.targets.push(...(await all('')));
       for (const name of names) {
         try {
-          found.push({ resource, namespace, name, object: await session.object(resource, namespace, name) });
+          found.targets.push({ resource, namespace, name, object: await session.object(resource, namespace, name) });
         } catch (error) {
-          if (!isApiError(error, 'NotFound')) throw error;
-          const matching = (await session.list(resource, namespace)).filter(
-            (object) => object.metadata?.name?.startsWith(name) === true,
-          );
-          if (matching.length === 0) throw error;
-          found.push(...all(matching).map((target) => ({ ...target, byPrefix: true })));
+          const isPrefix = args.length === 2 && names.length === 1 && isApiError(error, 'NotFound');
+          const matching = isPrefix ? await all(name) : [];
+          if (matching.length === 0) found.errors.push(error);
+          found.targets.push(...matching.map((target) => ({ ...target, byPrefix: true })));
         }
       }
     }
   return found;
 }
 
-async function pageOf(session: Session, target: Described): Promise<string> {
-  const { flags, system } = session.context;
+async function pageOf(session: Session, target: Described, withEvents: boolean): Promise<string> {
   const object = {
     apiVersion: '',
     kind: target.resource.kind,
@@ -106,9 +94,8 @@ async function pageOf(session: Session, target: Described): Promise<string> {
       ? target.object
       : await currentObject(session, target)),
   };
-  const now = system.now();
-  const events =
-    flags.text('show-events') === 'false' || target.byPrefix === true ? undefined : await eventsOf(session, object);
+  const now = session.context.system.now();
+  const events = withEvents ? await eventsOf(session, object) : undefined;
   const key = `${target.resource.group}/${target.resource.kind}`;
   if (key === '/Node') {
     const { pods, lease } = await aroundNode(session, target.name);
@@ -116,22 +103,7 @@ async function pageOf(session: Session, target: Described): Promise<string> {
   }
   const page = PAGES[key];
   if (page === undefined) return describeAny(object, events, now);
-  const index = await session.resources();
-  const isOwned = (each: AnyObject): boolean =>
-    (each.metadata?.ownerReferences ?? []).some(({ uid }) => uid === object.metadata?.uid);
-  const selected = (resource: string, selector: string): Promise<AnyObject[]> =>
-    session.list(index.get(resource), target.namespace, { labelSelector: selector }).catch(() => []);
-  return page(object, {
-    now,
-    events,
-    pods: WITH_PODS.has(key) ? (await selected('pods', podSelectorOf(object))).filter(isOwned) : [],
-    replicaSets:
-      key === 'apps/Deployment' ? (await selected('replicasets.apps', podSelectorOf(object))).filter(isOwned) : [],
-    endpointSlices:
-      key === '/Service'
-        ? await selected('endpointslices.discovery.k8s.io', `kubernetes.io/service-name=${target.name}`)
-        : [],
-  });
+  return page(object, await relatedOf(session, { object, key, events }, target));
 }
 
 async function aroundNode(

@@ -1,0 +1,79 @@
+/** Pages of `describe` by group and kind. Objects of other kinds get a generic page with all their fields. */
+import { describeRole, describeRoleBinding, describeSigningRequest } from './access.ts';
+import { describeAutoscaler } from './autoscaling.ts';
+import {
+  describeAddress,
+  describeEndpointSlice,
+  describeEndpoints,
+  describeIngress,
+  describeIngressClass,
+  describeNetworkPolicy,
+  describeServiceRange,
+} from './networking.ts';
+import { describePod } from './pod-template.ts';
+import {
+  describeDisruptionBudget,
+  describeLimitRange,
+  describeNamespace,
+  describePriorityClass,
+  describeQuota,
+} from './policy.ts';
+import type { Describer } from './related.ts';
+import {
+  describeAttributesClass,
+  describeClaim,
+  describeCsiNode,
+  describeStorageClass,
+  describeVolume,
+} from './storage.ts';
+import {
+  describeConfigMap,
+  describeCronJob,
+  describeDaemonSet,
+  describeDeployment,
+  describeJob,
+  describeReplicaSet,
+  describeReplicationController,
+  describeSecret,
+  describeService,
+  describeServiceAccount,
+  describeStatefulSet,
+} from './workloads.ts';
+
+export const PAGES: Readonly<Record<string, Describer>> = {
+  '/ConfigMap': describeConfigMap,
+  '/Endpoints': describeEndpoints,
+  '/LimitRange': describeLimitRange,
+  '/Namespace': describeNamespace,
+  '/PersistentVolume': describeVolume,
+  '/PersistentVolumeClaim': describeClaim,
+  '/Pod': (object, { events, now }) => describePod(object, events, now),
+  '/ReplicationController': describeReplicationController,
+  '/ResourceQuota': describeQuota,
+  '/Secret': describeSecret,
+  '/Service': describeService,
+  '/ServiceAccount': describeServiceAccount,
+  'apps/DaemonSet': describeDaemonSet,
+  'apps/Deployment': describeDeployment,
+  'apps/ReplicaSet': describeReplicaSet,
+  'apps/StatefulSet': describeStatefulSet,
+  'autoscaling/HorizontalPodAutoscaler': describeAutoscaler,
+  'batch/CronJob': describeCronJob,
+  'batch/Job': describeJob,
+  'certificates.k8s.io/CertificateSigningRequest': describeSigningRequest,
+  'discovery.k8s.io/EndpointSlice': describeEndpointSlice,
+  'networking.k8s.io/IPAddress': describeAddress,
+  'networking.k8s.io/Ingress': describeIngress,
+  'networking.k8s.io/IngressClass': describeIngressClass,
+  'networking.k8s.io/NetworkPolicy': describeNetworkPolicy,
+  'networking.k8s.io/ServiceCIDR': describeServiceRange,
+  'policy/PodDisruptionBudget': describeDisruptionBudget,
+  'rbac.authorization.k8s.io/ClusterRole': describeRole,
+  'rbac.authorization.k8s.io/ClusterRoleBinding': describeRoleBinding,
+  'rbac.authorization.k8s.io/Role': describeRole,
+  'rbac.authorization.k8s.io/RoleBinding': describeRoleBinding,
+  'scheduling.k8s.io/PriorityClass': describePriorityClass,
+  'storage.k8s.io/CSINode': describeCsiNode,
+  'storage.k8s.io/StorageClass': describeStorageClass,
+  'storage.k8s.io/VolumeAttributesClass': describeAttributesClass,
+};
