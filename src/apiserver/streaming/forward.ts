@@ -1,6 +1,7 @@
 /** Common steps of proxied requests and upgrades. */
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
+import { endSocket } from '../../wire/connections/end-socket.ts';
 import { failureOf } from '../http/failures.ts';
 import type {
   BackendRequest,
@@ -199,7 +200,8 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, destinat
     );
     return;
   }
-  socket.end(
+  endSocket(
+    socket,
     Buffer.concat([
       Buffer.from(
         `HTTP/1.1 ${status} ${response.statusMessage ?? ''}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
@@ -213,7 +215,8 @@ async function returnFailure(socket: Duplex, response: IncomingMessage, destinat
 export function endUpgrade(socket: Duplex, error: unknown): void {
   const { failure } = failureOf(error);
   const body = Buffer.from(JSON.stringify(failure.toStatus()));
-  socket.end(
+  endSocket(
+    socket,
     Buffer.concat([
       Buffer.from(
         `HTTP/1.1 ${failure.httpCode} ${failure.reason}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,

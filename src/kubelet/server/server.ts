@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Runtime } from '../../runtime/port.ts';
+import { endSocket } from '../../wire/connections/end-socket.ts';
 import type { GateLimits } from '../../wire/connections/gate.ts';
 import type { HostAdministration } from '../administration-port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
@@ -306,7 +307,7 @@ export class KubeletServer {
       const route = await this.admit(request, connection);
       await this.streams.serve(route, request, socket, head);
     } catch (error) {
-      socket.end(rawErrorAnswer(error));
+      endSocket(socket, rawErrorAnswer(error));
     }
   }
 

@@ -17,7 +17,10 @@ export interface GateLimits {
   readonly unauthenticated: number;
   /** An authenticated connection without a request is closed after this time; 0 means never. */
   readonly idleMs: number;
-  /** An unauthenticated connection without a request in progress is closed after this time. */
+  /**
+   * An unauthenticated connection without a request in progress is closed after this time. Above the unauthenticated
+   * limit, a connection with a request in progress is closed too.
+   */
   readonly unauthenticatedIdleMs: number;
   /** Maximum time from accept to the end of the handshake. */
   readonly handshakeMs: number;
@@ -52,6 +55,13 @@ const FLOOD_MEMORY_MS = 10_000;
 const PATIENCE_MS = 1_000;
 /** The same minimum during a flood, or if the address of the waiting connection holds fewer connections. */
 const FLOOD_PATIENCE_MS = 100;
+/**
+ * Minimum time since the request of a busy connection before a full port closes it. A peer can keep a request open for
+ * ever: it does not close its side after a failed upgrade, or never reads the response.
+ */
+const BUSY_PATIENCE_MS = 10_000;
+/** The same minimum if the address of the waiting connection holds fewer connections. */
+const LIGHTER_BUSY_PATIENCE_MS = 2_000;
 /** A flood is detected when this many times the unauthenticated limit are waiting. */
 const FLOOD_FACTOR = 4;
 /** Interval between attempts to free a place. */
@@ -286,7 +296,7 @@ export class ConnectionGate {
 
   /**
    * Whether a handshake of the account may start. On a full port, closes the longest idle connection of the address
-   * with the most connections. If no connection has been idle long enough, new connections wait.
+   * with the most connections. If no connection has been idle or busy long enough, new connections wait.
    */
   #hasRoom(account: Account<GatedConnection>, nowMs: number): boolean {
     const { unauthenticated } = this.#limits;
@@ -296,8 +306,9 @@ export class ConnectionGate {
     const isLighter = heaviest !== account && heaviest.unauthenticated.size > account.unauthenticated.size + 1;
     const patienceMs =
       isLighter || this.#queued.size > unauthenticated * FLOOD_FACTOR ? FLOOD_PATIENCE_MS : PATIENCE_MS;
+    const busyPatienceMs = isLighter ? LIGHTER_BUSY_PATIENCE_MS : BUSY_PATIENCE_MS;
     for (const each of heaviest.unauthenticated) {
-      if (each.door.busy() || nowMs - each.idleSinceMs < patienceMs) continue;
+      if (nowMs - each.idleSinceMs < (each.door.busy() ? busyPatienceMs : patienceMs)) continue;
       each.violated('too many connections');
       return true;
     }
@@ -342,7 +353,8 @@ export class ConnectionGate {
     const crowdedIdleMs = nowMs - this.#floodedMs < FLOOD_MEMORY_MS ? FLOOD_IDLE_MS : CROWDED_IDLE_MS;
     let surplus = this.#unauthenticated.size - this.#limits.unauthenticated;
     for (const each of this.#unauthenticated) {
-      if (surplus > 0 && !each.door.busy() && nowMs - each.idleSinceMs > crowdedIdleMs) {
+      const surplusMs = each.door.busy() ? unauthenticatedIdleMs : crowdedIdleMs;
+      if (surplus > 0 && nowMs - each.idleSinceMs > surplusMs) {
         surplus -= 1;
         each.violated('too many connections');
       } else if (!each.secured) {

@@ -7,6 +7,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, STATUS_CODES } from 'node:http';
 import { type Duplex, Writable } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { endSocket } from '../connections/end-socket.ts';
 
 const BINARY = 'binary.k8s.io';
 const BASE64 = 'base64.binary.k8s.io';
@@ -138,7 +139,7 @@ export class WebSocketAnswer extends Writable {
     this.#headers['content-type'] = 'text/plain';
     this.#headers['content-length'] = Buffer.byteLength(message);
     this.#writePlainHead(403);
-    this.#socket.end(message);
+    endSocket(this.#socket, message);
     this.destroy();
   }
 
@@ -169,7 +170,7 @@ export class WebSocketAnswer extends Writable {
   override _final(done: (error?: Error | null) => void): void {
     // The library waits for the client's close and terminates the connection after a timeout.
     if (this.#webSocket !== undefined) this.#webSocket.close(1000);
-    else this.#socket.end();
+    else endSocket(this.#socket);
     done();
   }
 

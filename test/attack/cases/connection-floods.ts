@@ -163,6 +163,28 @@ export const cases: readonly AttackCase[] = [
     },
   },
   {
+    finding: 52,
+    title: 'requests without credentials that their clients never end do not keep other clients out',
+    exclusive: true,
+    attack: async (lab) => {
+      const floods = [
+        [KUBELET, 'refused-upgrade', 200],
+        [API, 'refused-upgrade', 600],
+        [API, 'unread-response', 600],
+      ] as const;
+      for (const [port, mode, connections] of floods) {
+        const attack = flood(lab, mode, port, connections, 25);
+        await sleep(8_000);
+        const { code } = await lab.curl(`https://127.0.0.1:${port}/healthz`);
+        const { opened, held } = await attack;
+        const measured = `${mode} on ${port}: ${JSON.stringify({ code, opened, held })}`;
+        assert.ok(code === 200 || code === 401, measured);
+        assert.ok(opened >= 100, measured);
+        if (mode === 'refused-upgrade') assert.equal(held, 0, measured);
+      }
+    },
+  },
+  {
     finding: 18,
     title: 'does not admit two thousand idle connections at once, and releases their memory',
     exclusive: true,

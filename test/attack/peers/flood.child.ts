@@ -1,10 +1,11 @@
 /**
  * Attacks a TLS port without credentials: `flood.child.ts '{"mode":…,"port":…,"connections":…,"seconds":…}'`.
- * Connections that the server closes are reopened immediately, except in mode `idle`. At the end of the time, or when
+ * Connections that the server closes are reopened immediately, except in modes that only hold connections. At the end of the time, or when
  * no connection is left, it prints the results as JSON.
  */
-import { connect, type TLSSocket } from 'node:tls';
-import { isFlood, streamOf } from './floods.ts';
+import type { SocketConstructorOpts } from 'node:net';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { isFlood, isHolding, streamOf } from './floods.ts';
 
 interface FloodOptions {
   readonly mode: string;
@@ -29,7 +30,15 @@ let sentBytes = 0;
 function attack(): void {
   if (performance.now() >= until) return;
   const { alpn, head, next } = streamOf(flood);
-  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ALPNProtocols: PROTOCOLS[alpn] });
+  const target: ConnectionOptions & Pick<SocketConstructorOpts, 'allowHalfOpen'> = {
+    host: '127.0.0.1',
+    port,
+    rejectUnauthorized: false,
+    ALPNProtocols: PROTOCOLS[alpn],
+    // Otherwise Node closes the client's side when the server has closed its own.
+    allowHalfOpen: isHolding(flood),
+  };
+  const socket = connect(target);
   open.add(socket);
   let failed = false;
   const push = (): void => {
@@ -54,7 +63,7 @@ function attack(): void {
     if (failed) refused += 1;
     open.delete(socket);
     admitted.delete(socket);
-    if (flood !== 'idle') setImmediate(attack);
+    if (!isHolding(flood)) setImmediate(attack);
     else if (open.size === 0) finish();
   });
   if (flood === 'churn') socket.once('secureConnect', () => socket.destroy());

@@ -37,6 +37,13 @@ const get = (path: string): Buffer =>
   Buffer.concat([Buffer.from([0x82, 0x87, 0x04]), text(path), Buffer.from([0x01]), text('x')]);
 const LIST = get('/api/v1/pods');
 const PREFACE = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(SETTINGS, 0, 0)]);
+const UPGRADE = Buffer.from(
+  [
+    'GET /api/v1/namespaces/default/pods/x/exec?command=x HTTP/1.1',
+    ...['Host: x', 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13'],
+    ...['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', '', ''],
+  ].join('\r\n'),
+);
 const batch = (make: (at: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: BATCH }, (_, at) => make(at)));
 
@@ -111,10 +118,26 @@ const FLOODS = {
   },
   /** Opens connections that send nothing after the handshake. */
   churn: () => h2(() => undefined, Buffer.alloc(0)),
-  /** Connections without any data after the handshake. They are not reopened. */
+  /** Connections without any data after the handshake. */
   idle: () => h2(() => undefined, Buffer.alloc(0)),
+  /** Sends an upgrade request without credentials, and does not close its side after the response. */
+  'refused-upgrade': () => ({ alpn: 'http/1.1' as const, head: UPGRADE, next: () => undefined }),
+  /** Sends a request with a window of zero, so that the server can never finish the response. */
+  'unread-response': () =>
+    h2(
+      () => undefined,
+      Buffer.concat([
+        Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+        frame(SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, 4]), number(0)])),
+        frame(HEADERS, END_STREAM | END_HEADERS, 1, LIST),
+      ]),
+    ),
 } satisfies Record<string, () => FloodStream>;
+
+/** Floods that only hold their connections. Closed connections are not reopened. */
+const HOLDING: ReadonlySet<string> = new Set(['idle', 'refused-upgrade', 'unread-response']);
 
 export type Flood = keyof typeof FLOODS;
 export const isFlood = (mode: string): mode is Flood => Object.hasOwn(FLOODS, mode);
+export const isHolding = (mode: Flood): boolean => HOLDING.has(mode);
 export const streamOf = (mode: Flood): FloodStream => FLOODS[mode]();

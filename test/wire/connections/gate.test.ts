@@ -212,6 +212,32 @@ describe('connection limit of a port', () => {
     assert.equal(idle.filter(({ closed }) => closed === 'too many connections').length, 1);
   });
 
+  it('serves a new address although requests of another address that never end hold all places', () => {
+    const { turns, greet, open } = simulate();
+    const held = Array.from({ length: 16 }, () => greet('10.0.0.1'));
+    for (const each of held) {
+      each.busy = true;
+      each.connection.requested();
+    }
+    const waiting = open('10.0.0.2');
+    turns.pass(2_500);
+    assert.notEqual(waiting.begunMs, undefined);
+    assert.equal(held.filter(({ closed }) => closed === 'too many connections').length, 1);
+  });
+
+  it('above the limit, closes requests without an identity that never end', () => {
+    const { turns, greet } = simulate();
+    const held = Array.from({ length: 6 }, () => greet('10.0.0.1'));
+    for (const each of held) {
+      each.busy = true;
+      each.connection.requested();
+    }
+    turns.pass(29_000);
+    assert.equal(held.filter(({ closed }) => closed !== '').length, 0);
+    turns.pass(3_000);
+    assert.equal(held.filter(({ closed }) => closed !== '').length, 2);
+  });
+
   it('at the limit, closes an idle connection with a token, but no busy one and none with a certificate', () => {
     const { greet } = simulate();
     const node = greet('10.0.0.1', 'certificate');

@@ -16,6 +16,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SecureContext, TLSSocket } from 'node:tls';
+import { endSocket } from '../../../wire/connections/end-socket.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../wire/connections/gate.ts';
 import { GatedServer } from '../../../wire/connections/gated-server.ts';
 import { WebSocketAnswer } from '../../../wire/websocket/websocket-answer.ts';
@@ -277,7 +278,7 @@ class HttpsListener implements Listener {
       return;
     }
     if (request.httpVersionMajor !== 1) {
-      socket.end(`HTTP/1.1 ${VERSION_NOT_SUPPORTED} HTTP Version Not Supported\r\nConnection: close\r\n\r\n`);
+      endSocket(socket, `HTTP/1.1 ${VERSION_NOT_SUPPORTED} HTTP Version Not Supported\r\nConnection: close\r\n\r\n`);
       return;
     }
     connection.inFlight += 1;

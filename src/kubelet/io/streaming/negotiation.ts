@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { AttachOptions } from '../../../runtime/port.ts';
+import { endSocket } from '../../../wire/connections/end-socket.ts';
 
 const SPDY_REMOTE_COMMAND = ['v4.channel.k8s.io', 'v3.channel.k8s.io', 'v2.channel.k8s.io', 'channel.k8s.io'] as const;
 export const SPDY_PORT_FORWARD = 'portforward.k8s.io';
@@ -83,7 +84,7 @@ export function refuseUpgrade(
   socket.on('error', () => {});
   return new Promise((resolve) => {
     socket.once('close', resolve);
-    socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`, () => socket.destroy());
+    endSocket(socket, `${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   });
 }
 

@@ -2,6 +2,7 @@
 import { type ClientRequest, type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { endSocket } from '../../../wire/connections/end-socket.ts';
 import { type Exchange, ownHeaders } from './exchange.ts';
 import { forwarded, type RawHeaders, returned } from './headers.ts';
 import type { HttpProxy, ProxyParts } from './http-proxy.ts';
@@ -24,7 +25,7 @@ export function upgrade(
   const refuse = (status: number, more: RawHeaders = []): void => {
     const body = page(status);
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
-    client.end(`${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
+    endSocket(client, `${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
   };
   const admitted = proxy.admit(request, secure, (status, headers) =>
     refuse(status, headers[0] === 'Connection' ? [] : headers),
