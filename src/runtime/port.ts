@@ -331,7 +331,8 @@ export interface ProcessStreams {
   readonly stdout: AsyncIterable<Uint8Array> | undefined;
   /** Undefined with a TTY. */
   readonly stderr: AsyncIterable<Uint8Array> | undefined;
-  resize(columns: number, rows: number): void;
+  /** Resolves when the terminal has the size. May reject when the terminal has closed. */
+  resize(columns: number, rows: number): Promise<void>;
   /** Exit code of an exec. For an attach, 0 once the container's streams have ended. */
   readonly exited: Promise<number>;
   /** Kills an exec that has not exited, with all of its processes. Detaches an attach. */

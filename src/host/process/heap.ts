@@ -98,7 +98,7 @@ export function collectWhenIdle(): void {
     const held = heldBytes();
     // The heap may have become smaller through V8's own collections or through the last collection started here.
     kept = Math.min(kept, held);
-    const native = process.memoryUsage.rss() - getHeapStatistics().total_heap_size;
+    const native = nativeBytes() ?? keptNative;
     keptNative = Math.min(keptNative, native);
     if (native - keptNative > (idle < IDLE_POLLS ? WORTH_NATIVE_BUSY_BYTES : WORTH_NATIVE_BYTES)) {
       keptNative = native;
@@ -111,6 +111,15 @@ export function collectWhenIdle(): void {
     beginCollection();
   };
   setInterval(look, IDLE_POLL_MS).unref();
+}
+
+/** Undefined if the process has no free file descriptor, which the measurement needs. */
+function nativeBytes(): number | undefined {
+  try {
+    return process.memoryUsage.rss() - getHeapStatistics().total_heap_size;
+  } catch {
+    return undefined;
+  }
 }
 
 function heldBytes(): number {

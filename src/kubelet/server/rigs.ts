@@ -112,7 +112,7 @@ export class RigRequests {
       stdin: { write: (chunk) => line.write(chunk), end: () => {} },
       stdout: recorded(),
       stderr: undefined,
-      resize: () => {},
+      resize: async () => {},
       exited: ended.promise,
       close,
     };

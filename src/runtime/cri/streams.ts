@@ -71,10 +71,7 @@ export async function openStreams(url: string, options: AttachOptions): Promise<
       : undefined,
     stdout: outputs.get(CHANNEL.stdout),
     stderr: outputs.get(CHANNEL.stderr),
-    resize: (columns, rows) =>
-      void send(CHANNEL.resize, Buffer.from(JSON.stringify({ Width: columns, Height: rows }))).catch(
-        ignore('the close event of the socket ends the session'),
-      ),
+    resize: (columns, rows) => send(CHANNEL.resize, Buffer.from(JSON.stringify({ Width: columns, Height: rows }))),
     exited: exited.promise,
     close: () => {
       exitStatus ??= KILLED;

@@ -3,7 +3,7 @@
  * channel in the format of the negotiated version (k8s.io/apimachinery remotecommand constants; v4 added the Status
  * with the exit code).
  */
-import { messageOf } from '../../../base/errors.ts';
+import { ignore, messageOf } from '../../../base/errors.ts';
 import type { AttachOptions, ProcessStreams } from '../../../runtime/port.ts';
 import type { WritableChannel } from '../../../wire/spdy/channel.ts';
 
@@ -69,8 +69,35 @@ async function pumpOutput(from: AsyncIterable<Uint8Array> | undefined, to: Writa
   to?.end();
 }
 
+interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/**
+ * Sets terminal sizes one after the other. Of the sizes that arrive during a change, only the newest is set: each change
+ * opens a file, and a client can send sizes faster than files are opened.
+ */
+function sizeSetter(process: Pick<ProcessStreams, 'resize'>): (size: TerminalSize) => void {
+  let next: TerminalSize | undefined;
+  let isBusy = false;
+  const apply = async (): Promise<void> => {
+    isBusy = true;
+    for (let size = next; size !== undefined; size = next) {
+      next = undefined;
+      await process.resize(size.columns, size.rows).catch(ignore('the terminal may have closed'));
+    }
+    isBusy = false;
+  };
+  return (size) => {
+    next = size;
+    if (!isBusy) void apply();
+  };
+}
+
 /** Reads terminal sizes from a stream of JSON objects `{"Width":80,"Height":24}`. */
 async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStreams): Promise<void> {
+  const setSize = sizeSetter(process);
   let text = '';
   try {
     for await (const chunk of from) {
@@ -79,7 +106,7 @@ async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStrea
       // If several sizes arrive together, only the last one is used.
       const size = end < 0 ? undefined : parseSize(text.slice(Math.max(0, text.lastIndexOf('{', end)), end + 1));
       text = text.slice(end + 1);
-      if (size !== undefined) process.resize(size.columns, size.rows);
+      if (size !== undefined) setSize(size);
       if (text.length > 1024) text = '';
     }
   } catch {
@@ -87,7 +114,7 @@ async function pumpResize(from: AsyncIterable<Uint8Array>, process: ProcessStrea
   }
 }
 
-function parseSize(json: string): { columns: number; rows: number } | undefined {
+function parseSize(json: string): TerminalSize | undefined {
   let size: unknown;
   try {
     size = JSON.parse(json);

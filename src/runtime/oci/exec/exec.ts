@@ -137,7 +137,7 @@ async function execWithPipes(deps: ExecDeps, start: ExecStart, options: ExecOpti
     const { stdin, stdout, stderr } = pipes;
     return {
       // Only a terminal has a size.
-      streams: { stdin, stdout: stdout?.readable, stderr: stderr?.readable, resize: () => {} },
+      streams: { stdin, stdout: stdout?.readable, stderr: stderr?.readable, resize: async () => {} },
       monitored,
       servingPids: [],
       finish: () => {

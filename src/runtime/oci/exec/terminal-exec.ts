@@ -63,8 +63,8 @@ export async function execWithTerminal(deps: TerminalExecDeps, start: ExecStart,
       stdin: input?.sink,
       stdout: output.readable,
       stderr: undefined,
-      resize: (columns, rows) => {
-        if (!over) void resizeTerminal(bundle, columns, rows).catch(ignore('the terminal may have closed'));
+      resize: async (columns, rows) => {
+        if (!over) await resizeTerminal(bundle, columns, rows);
       },
     },
     monitored,

@@ -3,7 +3,6 @@
  * container. Input is sent to its monitor.
  */
 
-import { ignore } from '../../../base/errors.ts';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../port.ts';
 import type { ContainerRecord } from '../containers/records.ts';
@@ -58,8 +57,8 @@ export async function attachToContainer(
     stdin: input?.sink,
     stdout: options.stdout ? stdout.readable : undefined,
     stderr: wantStderr ? stderr.readable : undefined,
-    resize: (columns, rows) => {
-      if (container.tty) void resizeTerminal(bundle, columns, rows).catch(ignore('the terminal may have closed'));
+    resize: async (columns, rows) => {
+      if (container.tty) await resizeTerminal(bundle, columns, rows);
     },
     exited: reading.then(() => 0),
     close: () => {

@@ -65,6 +65,8 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
   let directory: string;
   let server: Server;
   const sizes: number[] = [];
+  let changes = 0;
+  let resized = Promise.resolve();
   const accepted: Socket[] = [];
   const streaming = createStreamingServer({ clock: realClock, log: silentLog });
 
@@ -83,7 +85,11 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
           stdin: { write: async () => {}, end: () => {} },
           stdout: Readable.from([]),
           stderr: undefined,
-          resize: (columns: number) => void sizes.push(columns),
+          resize: async (columns: number) => {
+            changes += 1;
+            await resized;
+            sizes.push(columns);
+          },
           exited: new Promise<number>(() => {}),
           close: () => {},
         }),
@@ -170,6 +176,21 @@ describe('floods of streaming clients', { timeout: 60_000 }, () => {
     assert.deepEqual(sizes.slice(-2), [77, 78]);
     const spent = process.cpuUsage(began).user / 1000;
     assert.ok(spent < 800, `${spent} ms`);
+    socket.destroy();
+  });
+
+  it('sets one terminal size at a time, and of the sizes that arrive meanwhile only the newest', async () => {
+    const { socket } = await client('/tty', WEBSOCKET);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    resized = promise;
+    changes = 0;
+    for (let columns = 1; columns <= 10_000; columns += 1)
+      socket.write(masked(2, Buffer.from(`\u0004{"Width":${columns},"Height":1}`)));
+    await eventually('the first size', 20_000, () => (changes > 0 ? true : undefined));
+    await new Promise((done) => setTimeout(done, 300));
+    assert.equal(changes, 1);
+    resolve();
+    await eventually('the last size', 20_000, () => (sizes.at(-1) === 10_000 ? true : undefined));
     socket.destroy();
   });
 

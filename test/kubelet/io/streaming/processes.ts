@@ -33,7 +33,7 @@ export function spawnProcess(command: readonly string[], streams: AttachOptions)
     stdin: child.stdin === null ? undefined : sink(child.stdin),
     stdout: streams.stdout ? (child.stdout ?? undefined) : undefined,
     stderr: streams.stderr ? (child.stderr ?? undefined) : undefined,
-    resize: (columns, rows) => {
+    resize: async (columns, rows) => {
       sizes.push(`${columns}x${rows}`);
     },
     exited: new Promise((resolve) => {
