@@ -103,6 +103,12 @@ async function refusedRequests(lab: AttackLab): Promise<number> {
   return sum;
 }
 
+/** Connections that belong to the server's process. The client does not notice that the server has closed its own. */
+async function servedConnections(lab: AttackLab, port: number): Promise<number> {
+  const { stdout } = await lab.appliance.inside('ss', ['-tnpH', 'state', 'connected', `( sport = :${port} )`]);
+  return stdout.split('\n').filter((line) => line.includes('users:')).length;
+}
+
 async function residentMegabytes(lab: AttackLab): Promise<number> {
   const listening = await lab.appliance.inside('ss', ['-ltnpH', `( sport = :${API} )`]);
   const pid = /pid=(\d+)/.exec(listening.stdout)?.[1];
@@ -176,11 +182,12 @@ export const cases: readonly AttackCase[] = [
         const attack = flood(lab, mode, port, connections, 25);
         await sleep(8_000);
         const { code } = await lab.curl(`https://127.0.0.1:${port}/healthz`);
-        const { opened, held } = await attack;
-        const measured = `${mode} on ${port}: ${JSON.stringify({ code, opened, held })}`;
+        const served = await servedConnections(lab, port);
+        const { opened } = await attack;
+        const measured = `${mode} on ${port}: ${JSON.stringify({ code, opened, served })}`;
         assert.ok(code === 200 || code === 401, measured);
         assert.ok(opened >= 100, measured);
-        if (mode === 'refused-upgrade') assert.equal(held, 0, measured);
+        if (mode === 'refused-upgrade') assert.ok(served < 100, measured);
       }
     },
   },

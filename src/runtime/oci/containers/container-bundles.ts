@@ -112,7 +112,7 @@ export class ContainerBundles {
     try {
       if (prepared === undefined) await mkdir(directory, { mode: 0o700 });
       const logPath = await this.#logPath(id, join(sandbox.logDirectory, config.logPath));
-      release = await context.starts.take();
+      release = await context.starts.take(sandbox.namespace);
       monitor = startMonitor({
         conmon: context.programs.conmon,
         runc: runtime.runc,

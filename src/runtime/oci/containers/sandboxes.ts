@@ -102,7 +102,7 @@ export class Sandboxes {
       throw new RuntimeError('create-failed', 'shareProcessNamespace: not supported with hostUsers: false');
     const { net } = namespaceFiles(paths, { ...config, id });
     let addresses: Addresses | undefined;
-    const release = await this.#context.starts.take();
+    const release = await this.#context.starts.take(config.namespace);
     if (config.firstImageId !== undefined && config.userNamespace === undefined)
       this.#containers.prepareRoot(id, config.firstImageId);
     try {
