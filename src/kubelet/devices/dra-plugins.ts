@@ -2,7 +2,7 @@
 import type { Log } from '../../base/log.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
 import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
-import { DRA_SERVICES, type DraPluginConnection, type DraService, type PluginSockets } from './port.ts';
+import { DRA_SERVICES, type DraPluginConnection, type DraService, type PluginSockets, RIG_DRIVER } from './port.ts';
 
 const MAX_PLUGINS = 64;
 
@@ -65,6 +65,7 @@ export class DraPlugins implements PluginHandler {
   #problemOf({ name, versions, socket }: RegisteredPlugin, service: DraService | undefined): string | undefined {
     if (dns1123SubdomainErrors(name).length > 0 || name.length > 63)
       return `driver name ${JSON.stringify(name.slice(0, 64))} is not a DNS subdomain of at most 63 characters`;
+    if (name === RIG_DRIVER) return `driver name ${name} is reserved for the fixtures of this node; use another name`;
     if (service === undefined)
       return `none of the services ${JSON.stringify(versions.slice(0, 8))} is supported; offer one of ${JSON.stringify(DRA_SERVICES)}`;
     if (!socket.startsWith('/')) return `endpoint ${JSON.stringify(socket.slice(0, 64))} is not an absolute path`;

@@ -10,7 +10,8 @@ import { messageOf } from '../../base/errors.ts';
 import { canonicalJson } from '../../base/json/canonical-json.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
-import { deviceNameOf, type FixtureState, RIG_DRIVER } from './fixtures.ts';
+import { deviceNameOf, type FixtureState } from './fixtures.ts';
+import { RIG_DRIVER } from './port.ts';
 
 /** Maximum number of devices that the API accepts in a slice whose devices have taints. */
 const MAX_DEVICES = 64;

@@ -13,9 +13,8 @@ import { type DeviceEdits, NO_EDITS } from '../core/pod-plan/devices.ts';
 import type { OwnDriver } from './claims.ts';
 import type { DeviceEndpoint } from './endpoint.ts';
 import type { DeviceManager } from './manager.ts';
-import type { AllocateAnswer, ClaimReference } from './port.ts';
+import { type AllocateAnswer, type ClaimReference, RIG_DRIVER } from './port.ts';
 
-export const RIG_DRIVER = 'rig.hyperedge.dev';
 /** Maximum number of unplugged fixtures that are kept while unused. The oldest ones are removed first. */
 const MAX_UNPLUGGED = 32;
 /** Polling interval for network links. Changes of device nodes trigger a notification instead. */

@@ -15,9 +15,9 @@ import type { Rejection } from '../pods/admission.ts';
 import { ClaimManager, type OwnDriver } from './claims.ts';
 import { DraPlugins } from './dra-plugins.ts';
 import { FixtureSlices } from './fixture-slices.ts';
-import { type FixtureState, Fixtures, RIG_DRIVER, resourceOf } from './fixtures.ts';
+import { type FixtureState, Fixtures, resourceOf } from './fixtures.ts';
 import { DeviceManager } from './manager.ts';
-import type { CdiFiles, PluginSockets, PodResources, Served } from './port.ts';
+import { type CdiFiles, type PluginSockets, type PodResources, RIG_DRIVER, type Served } from './port.ts';
 import { SliceWiping } from './slice-wiping.ts';
 
 /**

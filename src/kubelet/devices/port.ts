@@ -5,6 +5,12 @@
 import type { Uid } from '../../base/brand.ts';
 import type { DynamicResource } from '../core/pod-plan/devices.ts';
 
+/**
+ * Driver of the fixtures of this node, and domain of their extended resources. No plug-in may register with it: it
+ * would replace the fixtures, and its end would delete their slices.
+ */
+export const RIG_DRIVER = 'rig.hyperedge.dev';
+
 export interface PluginOptions {
   readonly preStartRequired: boolean;
   readonly preferredAllocation: boolean;

@@ -1,6 +1,6 @@
 /** Limits for the data of a device plug-in. A list or response outside them is rejected as a whole. */
 import { qualifiedNameErrors } from '../../base/names.ts';
-import type { AllocateAnswer, ListedDevice, Registration } from './port.ts';
+import { type AllocateAnswer, type ListedDevice, type Registration, RIG_DRIVER } from './port.ts';
 
 export const PLUGIN_API_VERSION = 'v1beta1';
 /** Maximum number of devices per resource. Upstream limits only the message size. */
@@ -29,10 +29,7 @@ export function checkRegistration({ version, endpoint, resourceName }: Registrat
       `requested API version ${JSON.stringify(version.slice(0, 64))} is not supported by kubelet. Supported version is "${PLUGIN_API_VERSION}"`,
     );
   }
-  if (!isExtendedResource(resourceName))
-    throw new Error(
-      `the ResourceName ${JSON.stringify(resourceName.slice(0, 128))} is invalid; use vendor.example/name`,
-    );
+  checkResourceName(resourceName);
   if (!ENDPOINT.test(endpoint))
     throw new Error(
       `endpoint ${JSON.stringify(endpoint.slice(0, 128))} is invalid; use the name of a socket beside kubelet.sock`,
@@ -45,10 +42,16 @@ export function checkPlugin(resource: string, socket: string, versions: readonly
     const offered = JSON.stringify(versions.slice(0, 8));
     throw new Error(`manager version, ${PLUGIN_API_VERSION}, is not among plugin supported versions ${offered}`);
   }
-  if (!isExtendedResource(resource))
-    throw new Error(`the ResourceName ${JSON.stringify(resource.slice(0, 128))} is invalid; use vendor.example/name`);
+  checkResourceName(resource);
   if (!socket.startsWith('/'))
     throw new Error(`endpoint ${JSON.stringify(socket.slice(0, 64))} is not an absolute path`);
+}
+
+function checkResourceName(name: string): void {
+  if (!isExtendedResource(name))
+    throw new Error(`the ResourceName ${JSON.stringify(name.slice(0, 128))} is invalid; use vendor.example/name`);
+  if (name.startsWith(`${RIG_DRIVER}/`))
+    throw new Error(`the ResourceName ${JSON.stringify(name.slice(0, 128))} is reserved for the fixtures of this node`);
 }
 
 /** Checks the devices that a plug-in lists. Throws an Error that names the first fault. */

@@ -40,7 +40,8 @@ const QUOTED = 64;
 
 interface Known {
   readonly stamp: string;
-  readonly plugin?: RegisteredPlugin;
+  /** Plug-in that is registered for the socket, maybe with an earlier stamp. */
+  readonly plugin: RegisteredPlugin | undefined;
   readonly failures: number;
   readonly retryAtMs: number;
 }
@@ -99,9 +100,14 @@ export class PluginRegistrations {
       const present = await this.#options.sockets.list(this.#options.directory).catch(() => undefined);
       if (present === undefined) continue;
       for (const [socket, known] of this.#known) {
-        if (present.get(socket) === known.stamp) continue;
-        this.#known.delete(socket);
-        if (known.plugin !== undefined && !present.has(socket)) await this.#deregister(known.plugin);
+        const stamp = present.get(socket);
+        if (stamp === known.stamp) continue;
+        // A plug-in that has created its socket again stays registered until its new information is known.
+        if (stamp !== undefined) this.#known.set(socket, { ...known, stamp, failures: 0, retryAtMs: 0 });
+        else {
+          this.#known.delete(socket);
+          if (known.plugin !== undefined) await this.#deregister(known.plugin);
+        }
       }
       for (const [socket, stamp] of present) if (!this.#queried.has(socket)) this.#requestInfo(socket, stamp);
     }
@@ -124,10 +130,15 @@ export class PluginRegistrations {
   async #look(socket: string, stamp: string): Promise<void> {
     const { clock, sockets, handlers, log } = this.#options;
     const known = this.#known.get(socket);
+    let earlier = known?.plugin;
     let plugin: PluginInfo | undefined;
     try {
       plugin = await sockets.info(socket);
       checkInfo(plugin);
+      if (earlier !== undefined && (earlier.name !== plugin.name || earlier.type !== plugin.type)) {
+        await this.#deregister(earlier);
+        earlier = undefined;
+      }
       const handler = handlers.get(plugin.type);
       if (handler !== undefined) {
         await handler.register(registered(plugin, socket));
@@ -138,7 +149,7 @@ export class PluginRegistrations {
     } catch (error) {
       const failures = (known?.failures ?? 0) + 1;
       const delay = Math.min(RESCAN_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
-      this.#known.set(socket, { stamp, failures, retryAtMs: clock.monotonicMs() + delay });
+      this.#known.set(socket, { stamp, plugin: earlier, failures, retryAtMs: clock.monotonicMs() + delay });
       log.v(failures === 1 ? 1 : 4, 'plug-in not registered', { socket, error: messageOf(error) });
       if (plugin !== undefined)
         await sockets

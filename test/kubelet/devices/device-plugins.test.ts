@@ -158,6 +158,7 @@ test('rejects registrations with another version, without an extended resource o
     await assert.rejects(it.register('v1alpha'), /requested API version "v1alpha" is not supported/);
     await assert.rejects(it.register('v1beta1', '../x.sock'), /endpoint "..\/x.sock" is invalid/);
     await assert.rejects(it.register('v1beta1', 'board.sock', 'cpu'), /ResourceName "cpu" is invalid/);
+    await assert.rejects(it.register('v1beta1', 'board.sock', 'rig.hyperedge.dev/b'), /reserved for the fixtures/);
     assert.equal(it.manager.amounts().size, 0);
   } finally {
     await it.stop();

@@ -87,6 +87,54 @@ test('does not poll continuously a socket that fails once and then hangs', async
   assert.ok(lists < 10, `${lists} lists`);
 });
 
+test('deregisters the earlier name of a plug-in that creates its socket again with another name', async () => {
+  let [stamp, name] = ['1', 'a.example.com'];
+  let scan = (): void => {};
+  const changes: string[] = [];
+  const registrations = new PluginRegistrations({
+    directory: '/r',
+    clock,
+    log,
+    fileWatch: {
+      watch: (_directory, changed) => {
+        scan = changed;
+        return { close: () => {} };
+      },
+    },
+    handlers: new Map([
+      [
+        'CSIPlugin',
+        {
+          register: async (plugin) => void changes.push(`+${plugin.name}`),
+          deregister: async (plugin) => void changes.push(`-${plugin.name}`),
+        },
+      ],
+    ]),
+    sockets: {
+      list: async () => new Map(stamp === '' ? [] : [['/r/a', stamp]]),
+      info: async () => ({ ...GOOD, name }),
+      notify: async () => {},
+    },
+  });
+  const becomes = (expected: string): Promise<true> =>
+    eventually(expected, 2_000, () => (changes.join(' ') === expected ? true : undefined));
+  registrations.start();
+  try {
+    await becomes('+a.example.com');
+    stamp = '2';
+    scan();
+    await becomes('+a.example.com +a.example.com');
+    [stamp, name] = ['3', 'b.example.com'];
+    scan();
+    await becomes('+a.example.com +a.example.com -a.example.com +b.example.com');
+    stamp = '';
+    scan();
+    await becomes('+a.example.com +a.example.com -a.example.com +b.example.com -b.example.com');
+  } finally {
+    registrations.stop();
+  }
+});
+
 function lab() {
   const api = new MemoryApi();
   api.put(resources.nodes, {

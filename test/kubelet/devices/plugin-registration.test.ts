@@ -221,6 +221,10 @@ test('notifies a rejected plug-in of the reason', async () => {
     assert.match(await it.answer(cpu), /ResourceName "cpu" is invalid/);
     const alpha = await it.plugIn('DevicePlugin', 'example.com/board', 'v1alpha', {});
     assert.match(await it.answer(alpha), /v1beta1, is not among plugin supported versions \["v1alpha"\]/);
+    const rig = await it.plugIn('DRAPlugin', 'rig.hyperedge.dev', 'v1.DRAPlugin', {});
+    assert.match(await it.answer(rig), /reserved for the fixtures of this node/);
+    const fixture = await it.plugIn('DevicePlugin', 'rig.hyperedge.dev/board', 'v1beta1', {});
+    assert.match(await it.answer(fixture), /reserved for the fixtures of this node/);
     assert.equal(it.devices.amounts().size, 0);
   } finally {
     await it.stop();

@@ -75,8 +75,8 @@ interface TerminalSize {
 }
 
 /**
- * Sets terminal sizes one after the other. Of the sizes that arrive during a change, only the newest is set: each change
- * opens a file, and a client can send sizes faster than files are opened.
+ * Sets terminal sizes one after the other. Of the sizes that arrive during a change, only the newest is set, because
+ * each change opens a file, and a client can send sizes faster than files are opened.
  */
 function sizeSetter(process: Pick<ProcessStreams, 'resize'>): (size: TerminalSize) => void {
   let next: TerminalSize | undefined;
