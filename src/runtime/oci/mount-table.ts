@@ -4,6 +4,8 @@ export interface MountPoint {
   readonly path: string;
   /** File system type, such as `tmpfs` or `ext4`. */
   readonly type: string;
+  /** Options of the mount itself, such as `ro` and `nosuid`. */
+  readonly options: readonly string[];
 }
 
 /**
@@ -19,7 +21,7 @@ export async function mountPoints(pid: number | 'self'): Promise<readonly MountP
     const path = point.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
       String.fromCharCode(Number.parseInt(octal, 8)),
     );
-    found.push({ path, type: fields[fields.indexOf('-') + 1] ?? '' });
+    found.push({ path, type: fields[fields.indexOf('-') + 1] ?? '', options: (fields[5] ?? '').split(',') });
   }
   return found;
 }

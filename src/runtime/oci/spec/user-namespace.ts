@@ -10,6 +10,7 @@ import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { IdMapping } from '../../port.ts';
 import { childEnvironment, runCommand } from '../command.ts';
+import { mountPoints } from '../mount-table.ts';
 import { findOnPath } from '../programs.ts';
 import type { OciMount } from './mounts.ts';
 
@@ -96,6 +97,9 @@ function echoing(child: ChildProcessWithoutNullStreams): Promise<number> {
   });
 }
 
+/** Mount options that the kernel locks in a user namespace. Source: mount_namespaces(7). */
+const RESTRICTIONS: ReadonlySet<string> = new Set(['nosuid', 'nodev', 'noexec']);
+
 /** Directory in which the root of a container and its volumes are mounted for a user namespace. */
 export class MappedRoot {
   readonly #directory: string;
@@ -153,12 +157,17 @@ export class MappedRoot {
     return target;
   }
 
-  /** Returns the volume's mount with mapped owners. */
+  /**
+   * Returns the volume's mount with mapped owners. The mount repeats the restrictions of the volume's file system: in a
+   * user namespace the kernel refuses a change of the mount, for example to read-only, that would drop them.
+   */
   async mapVolume(mount: OciMount): Promise<OciMount> {
     const target = join(this.#directory, `m${this.#mounts++}`);
     if ((await stat(mount.source)).isDirectory()) await mkdir(target);
     else await writeFile(target, '', { flag: 'wx', mode: 0o600 });
     await mapMount(this.#namespace, mount.source, target);
-    return { ...mount, source: target };
+    const { options = [] } = (await mountPoints('self')).findLast(({ path }) => path === target) ?? {};
+    const restrictions = options.filter((option) => RESTRICTIONS.has(option));
+    return { ...mount, source: target, options: [...mount.options, ...restrictions] };
   }
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { unmountBelow } from '../../../../src/runtime/oci/containers/sandbox.ts';
-import { mapMount } from '../../../../src/runtime/oci/spec/user-namespace.ts';
+import { MappedRoot, mapMount } from '../../../../src/runtime/oci/spec/user-namespace.ts';
 
 const run = promisify(execFile);
 let directory: string;
@@ -54,4 +54,18 @@ test('the end of a container with mapped volumes leaves the file systems of the 
   assert.deepEqual(await readdir(join(mapped, 'm0')), []);
   assert.deepEqual(await readdir(join(disk, 'before')), ['file']);
   assert.deepEqual(await readdir(join(disk, 'later')), ['file']);
+});
+
+test('a mapped volume keeps the restrictions of its file system', async () => {
+  const image = join(directory, 'image');
+  await mkdir(image);
+  await run('mount', ['-t', 'tmpfs', '-o', 'nosuid,nodev,noexec', 'tmpfs', image]);
+  await withUserNamespace(async (namespace) => {
+    const root = new MappedRoot(join(directory, 'container'), namespace, { hostId: 65_536, length: 65_536 });
+    await root.make();
+    const mount = { destination: '/image', type: 'bind', source: image, options: ['rbind', 'ro'] };
+    const { source, options } = await root.mapVolume(mount);
+    assert.equal(source, join(directory, 'container/m0'));
+    assert.deepEqual(options, ['rbind', 'ro', 'nosuid', 'nodev', 'noexec']);
+  });
 });
