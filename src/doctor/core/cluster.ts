@@ -16,7 +16,7 @@ const api = check({
   explanation: 'The API server answers /readyz within a second.',
   needs: ['api', 'host'],
   run: ({ api: { server, problems, latencyMs, version }, host }) => {
-    const logs = `master-logs api api${rootFlag(host.root)} | tail -30; hyperedge status${rootFlag(host.root)}`;
+    const logs = `master-logs api api${rootFlag(host.root)} --tail 30; hyperedge status${rootFlag(host.root)}`;
     if (problems.length > 0) return problems.map((problem) => error(`${server}: ${problem}`, logs));
     const evidence = `${server}, ${version}, ${Math.round(latencyMs)} ms`;
     return [

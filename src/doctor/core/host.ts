@@ -54,7 +54,7 @@ const controlPlane = check({
     if (!host.installed) return [skipped('nothing is installed here')];
     if (problem !== undefined) return [skipped('the host process does not run')];
     const findings: Finding[] = components.flatMap(({ name, state, restarts }) => {
-      const logs = `master-logs ${name} ${name}${rootFlag(host.root)} | tail -30`;
+      const logs = `master-logs ${name} ${name}${rootFlag(host.root)} --tail 30`;
       if (state !== 'running') return [error(`${name} is ${state} after ${restarts} restarts`, logs)];
       return restarts > MANY_RESTARTS ? [warning(`${name} has restarted ${restarts} times`, logs)] : [];
     });

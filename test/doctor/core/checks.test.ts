@@ -291,7 +291,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       { hostProcess: { ...HEALTHY.hostProcess, components: [{ name: 'api', state: 'exited', restarts: 7 }] } },
       'error',
       /api is exited after 7/,
-      /^master-logs api api/,
+      /^master-logs api api --tail 30$/,
     ],
     [
       'systemd-unit',
@@ -355,7 +355,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       { api: { ...HEALTHY.api, problems: ['connect ECONNREFUSED'] } },
       'error',
       /ECONNREFUSED/,
-      /master-logs api api/,
+      /master-logs api api --tail 30; hyperedge status/,
     ],
     [
       'kubelet',

@@ -23,8 +23,8 @@ test('printed fixes contain --root once, in commands that accept the flag', () =
     ['hyperedge image remove a && hyperedge image pull a', 'P image remove a --root /r && P image pull a --root /r'],
     ['hyperedge snapshot save --root /r; hyperedge members', 'P snapshot save --root /r; P members --root /r'],
     [
-      'master-logs api api | tail -30; hyperedge status',
-      'P master-logs api api --root /r | tail -30; P status --root /r',
+      'master-logs api api --tail 30; hyperedge status',
+      'P master-logs api api --tail 30 --root /r; P status --root /r',
     ],
     [
       'kill 1; while kill -0 1; do sleep 1; done; hyperedge run --root /r',
