@@ -180,6 +180,8 @@ export interface Requests {
   /** `path` includes the query. The response is JSON. */
   request<R>(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<R>;
   stream(path: string, options?: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
+  /** Sends the text unchanged as the body of a POST request. Resolves with the bytes of the response. */
+  postText(path: string, text: string, options?: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
   close(): void;
 }
 

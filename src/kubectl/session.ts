@@ -214,6 +214,10 @@ export class Session {
     });
   }
 
+  postText(path: string, text: string): Promise<AsyncIterable<Uint8Array>> {
+    return this.connection.client.postText(path, text, { signal: this.context.signal });
+  }
+
   /** Namespace for requests about a resource. Undefined for all namespaces and for cluster-scoped resources. */
   namespaceFor(resource: ResourceInfo, allNamespaces = false): string | undefined {
     return resource.namespaced && !allNamespaces ? this.namespace : undefined;

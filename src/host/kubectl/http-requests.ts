@@ -89,10 +89,9 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
   const send = async (
     method: string,
     path: string,
-    body: unknown,
+    text: string | undefined,
     request: RequestOptions,
   ): Promise<IncomingMessage> => {
-    const text = body === undefined ? undefined : JSON.stringify(body);
     for (let attempt = 0; ; attempt += 1) {
       const credentials = await source.current();
       const response = await once(method, path, text, request, credentials);
@@ -109,7 +108,8 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
 
   return {
     request: async <R>(method: string, path: string, body?: unknown, request: RequestOptions = {}) => {
-      const text = await textOf(await send(method, path, body, request), server);
+      const sent = body === undefined ? undefined : JSON.stringify(body);
+      const text = await textOf(await send(method, path, sent, request), server);
       try {
         return (text === '' ? undefined : parseJson(text)) as R;
       } catch {
@@ -117,6 +117,7 @@ export function httpRequests(options: HttpRequestsOptions): Requests {
       }
     },
     stream: async (path, request = {}) => send('GET', path, undefined, request),
+    postText: async (path, text, request = {}) => send('POST', path, text, request),
     close: () => agents?.close(),
   };
 }

@@ -18,11 +18,7 @@ export const run = (context: VerbContext): Promise<number> =>
       throw new ClientError(
         `unknown command ${JSON.stringify(extra)} for "create"\nSee 'kubectl create -h' for help and examples`,
       );
-    if (flags.has('raw')) {
-      const [manifest] = await requiredManifests(context);
-      io.out(`${JSON.stringify(await session.send('POST', flags.text('raw'), { body: manifest?.object }))}\n`);
-      return 0;
-    }
+    if (flags.has('raw')) return createRaw(session);
     let failed = false;
     for (const { object, source } of await requiredManifests(context)) {
       try {
@@ -34,6 +30,25 @@ export const run = (context: VerbContext): Promise<number> =>
     }
     return failed ? 1 : 0;
   });
+
+/**
+ * Sends one file unchanged to the path in `--raw`, and prints the response. The file may be empty. Source: RawPost in
+ * k8s.io/kubectl/pkg/rawhttp.
+ */
+async function createRaw(session: Session): Promise<number> {
+  const { flags, io, system } = session.context;
+  const files = flags.list('filename');
+  const [file] = files;
+  if (file === undefined && !flags.has('kustomize')) throw new ClientError('must specify one of -f and -k');
+  if (file === undefined || files.length > 1) throw new ClientError('--raw can only use a single local file or stdin');
+  if (/^https?:\/\//.test(file)) throw new ClientError('--raw cannot read from a url');
+  const text = file === '-' ? await io.readAll() : Buffer.from(await system.readFile(file)).toString('utf8');
+  for await (const chunk of await session.postText(flags.text('raw'), text)) {
+    io.out(chunk);
+    await io.drained();
+  }
+  return 0;
+}
 
 /** Creates the object, or only prints it with `--dry-run=client`. */
 export async function createObject(
