@@ -30,8 +30,8 @@ export const GUARD_SERVICE = 'hyperedge-update-guard.service';
 const REPLAY = 'hyperedge-machine-config.service';
 
 const EXECUTABLE = 'usr/local/bin/hyperedge';
-/** Directory of drop-ins, which exists on an installed host so that an administrator can write a file into it. */
-const DROP_INS = 'etc/origin/bootstrap.yaml.d';
+/** Directories that exist on an installed host so that an administrator can write files into them. */
+const EMPTY_DIRECTORIES = ['etc/origin/bootstrap.yaml.d', 'etc/origin/manifests'];
 /** Installed unit and configuration files: path relative to the root → name of the file in the release. */
 const FILES: ReadonlyMap<string, string> = new Map([
   [`etc/systemd/system/${SERVICE}`, SERVICE],
@@ -105,7 +105,7 @@ export async function placeFiles(
     }
   };
   await at(executable, () => placeExecutable(source, executable));
-  await at(join(root, DROP_INS, 'any'), async () => false);
+  for (const directory of EMPTY_DIRECTORIES) await at(join(root, directory, 'any'), async () => false);
   const place = (name: string, text: string): Promise<void> => {
     const path = join(root, name);
     return at(path, async () => {

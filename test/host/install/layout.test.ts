@@ -33,7 +33,8 @@ test('installs files and links, keeps other software, and changes nothing in a s
     await readlink(at('etc/systemd/system/multi-user.target.wants/hyperedge.service')),
     '/etc/systemd/system/hyperedge.service',
   );
-  assert.ok((await lstat(at('etc/origin/bootstrap.yaml.d'))).isDirectory());
+  for (const directory of ['etc/origin/bootstrap.yaml.d', 'etc/origin/manifests'])
+    assert.ok((await lstat(at(directory))).isDirectory(), directory);
   assert.deepEqual((await placeFiles(root, source)).changed, []);
 });
 
