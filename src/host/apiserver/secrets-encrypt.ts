@@ -17,10 +17,19 @@ const KEY_BYTES = 32;
 
 export type EncryptionReport = EncryptionScan & { readonly file: string };
 
-async function located(root: string | undefined) {
+async function configured(root: string | undefined) {
   const config = pathsBelow(await canonicalRoot(root)).masterConfig;
   const values = await masterValues(config);
-  const file = values.file('encryption-provider-config');
+  return { config, values, file: values.file('encryption-provider-config') };
+}
+
+/** Whether the API server of this root encrypts stored objects. Throws a CodedError that names an unreadable file. */
+export async function isEncryptionConfigured(root: string | undefined): Promise<boolean> {
+  return (await configured(root)).file !== undefined;
+}
+
+async function located(root: string | undefined) {
+  const { config, values, file } = await configured(root);
   if (file === undefined) {
     throw new CodedError(
       'not-configured',

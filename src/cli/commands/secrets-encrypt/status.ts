@@ -1,6 +1,10 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 
+const OFF =
+  'Encryption at rest is off: all objects are stored as plain text. To turn it on, set secretsEncryption in the\n' +
+  'bootstrap file, and restart the host process and the API server.\n';
+
 export const secretsEncryptStatusCommand: Command = {
   name: 'secrets-encrypt status',
   usage: '[-o json|yaml]',
@@ -9,8 +13,13 @@ export const secretsEncryptStatusCommand: Command = {
   arguments: [0, 0],
   examples: [['Encryption of stored objects', 'secrets-encrypt status']],
   run: async ({ flags, out }) => {
-    const { scanStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
-    const report = await scanStore(stringFlag(flags, 'root'), false);
+    const { isEncryptionConfigured, scanStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
+    const root = stringFlag(flags, 'root');
+    if (!(await isEncryptionConfigured(root))) {
+      out.stdout((await printDocument(flags, { configured: false })) ?? OFF);
+      return 0;
+    }
+    const report = { configured: true, ...(await scanStore(root, false)) };
     const document = await printDocument(flags, report);
     out.stdout(
       document ??
