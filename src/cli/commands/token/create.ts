@@ -18,6 +18,11 @@ function ttlOf(text: string | undefined): number | undefined {
   return ms;
 }
 
+/** The new host usually has only the downloaded executable, which is not in its PATH. */
+const HINT =
+  'Run this command on the new host. If only the downloaded executable is there, start it by its path instead of\n' +
+  '"hyperedge", for example ./hyperedge-linux-x64.\n';
+
 export const tokenCreateCommand: Command = {
   name: 'token create',
   usage: '[--roles ROLES] [--ttl DURATION] [--description TEXT] [-o json|yaml]',
@@ -46,7 +51,9 @@ export const tokenCreateCommand: Command = {
       ttlMs,
       description: stringFlag(flags, 'description'),
     });
-    out.stdout((await printDocument(flags, created)) ?? `${created.command}\n`);
+    const document = await printDocument(flags, created);
+    out.stdout(document ?? `${created.command}\n`);
+    if (document === undefined) out.stderr(HINT);
     for (const warning of created.warnings) out.stderr(`hyperedge: warning: ${warning}\n`);
     return 0;
   },
