@@ -33,8 +33,8 @@ export class StoreFile {
   readonly #state: StateTables;
   readonly #inTransaction: (bodies: readonly CommitBody[], sequence: number) => void;
   /** Maps log indexes above the log's base to the revisions of their rows. */
-  readonly #map: LogMap;
-  #lastIndex: number;
+  #map = new LogMap(0);
+  #lastIndex = 0;
   readonly space: FileSpace;
 
   private constructor(db: Database.Database) {
@@ -47,15 +47,21 @@ export class StoreFile {
       for (const body of bodies) this.#write(body);
       this.#state.setNumber(JOURNAL_SEQUENCE, sequence);
     }).immediate;
+    this.#readMap();
+  }
+
+  /** Sets the positions of the log from the tables. */
+  #readMap(): void {
     const base = this.#number('base_index');
-    this.#map = new LogMap(base);
+    const map = new LogMap(base);
     const newest: Array<{ revision: number; idx: number }> = [];
     for (const place of this.#statements.places.iterate()) {
       if (place.idx <= base) break;
       newest.push(place);
     }
-    for (const { revision, idx } of newest.reverse()) this.#map.add(idx, revision);
-    this.#lastIndex = Math.max(base, this.#map.last, this.#statements.lastEntry.get()?.idx ?? 0);
+    for (const { revision, idx } of newest.reverse()) map.add(idx, revision);
+    this.#map = map;
+    this.#lastIndex = Math.max(base, map.last, this.#statements.lastEntry.get()?.idx ?? 0);
   }
 
   /**
@@ -170,7 +176,14 @@ export class StoreFile {
 
   /** Commits batches in order. `sequence` is the sequence number of the last batch. */
   commit(bodies: readonly CommitBody[], sequence: number): void {
-    this.#inTransaction(bodies, sequence);
+    try {
+      this.#inTransaction(bodies, sequence);
+    } catch (error) {
+      // The rollback restored the tables. With the positions of the failed commit, a retry would keep rows that it has
+      // to remove.
+      this.#readMap();
+      throw error;
+    }
   }
 
   /** Rows of the given revisions that exist, in the requested order. Throws CodedError 'corrupt'. */
