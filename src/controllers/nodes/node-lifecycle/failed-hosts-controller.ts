@@ -29,7 +29,19 @@ const ATTEMPTS = 20;
 const RETRY_MS = 250;
 /** Wait for a renewal of the lease, longer than the interval at which a kubelet renews it. */
 const LEASE_RENEWAL_MS = 12_000;
+/**
+ * Time for which a member must stay dead. Each holder of the ring's key can report the death of another member; a
+ * running member refutes the report within this time.
+ */
+const REFUTATION_MS = 1_000;
 const LEASE_NAMESPACE = 'kube-node-lease';
+
+/** Death of a member, until the ring reports the member in another state. */
+interface Death {
+  readonly name: string;
+  /** A renewal of the lease was seen after the report, and the wait for a further renewal has begun. */
+  isRenewed: boolean;
+}
 
 export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
   const { clock, log, recorder } = deps;
@@ -38,14 +50,24 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
   const client = deps.client.resource(resources.nodes);
   let stopped = false;
   let known: readonly RingMemberState[] = [];
+  const deaths = new Map<string, Death>();
 
   const renewTimeOf = (name: string): string | undefined => leases.get(`${LEASE_NAMESPACE}/${name}`)?.spec?.renewTime;
-  const isDead = (name: string): boolean => known.some((each) => each.name === name && each.state === 'dead');
+  const markLater = (death: Death, delayMs: number, renewTime: string | undefined, attempt = 1): void => {
+    clock.setTimer(delayMs, () => void mark(death, renewTime, attempt));
+  };
 
-  const mark = async (name: string, renewTime: string | undefined, attempt: number): Promise<void> => {
+  const mark = async (death: Death, renewTime: string | undefined, attempt: number): Promise<void> => {
+    const { name } = death;
     const node = nodes.get(name);
-    // A lease renewed after the host was declared dead shows that the kubelet runs.
-    if (stopped || node === undefined || !isDead(name) || renewTimeOf(name) !== renewTime) return;
+    if (stopped || node === undefined || deaths.get(name) !== death) return;
+    const renewed = renewTimeOf(name);
+    if (renewed !== renewTime) {
+      // The kubelet may have sent this renewal before the host failed. Only a further renewal shows that it runs.
+      if (!death.isRenewed) markLater(death, LEASE_RENEWAL_MS, renewed);
+      death.isRenewed = true;
+      return;
+    }
     const conditions = planFailedNode(node, clock.nowMs());
     if (conditions === undefined) return;
     try {
@@ -59,7 +81,7 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
     } catch (error) {
       if (isApiError(error, 'NotFound')) return;
       log.v(2, 'node of a failed host not marked; retrying', { node: name, error: messageOf(error) });
-      if (attempt < ATTEMPTS) clock.setTimer(RETRY_MS, () => void mark(name, renewTime, attempt + 1));
+      if (attempt < ATTEMPTS) markLater(death, RETRY_MS, renewTime, attempt + 1);
     }
   };
 
@@ -67,12 +89,20 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
     const failed = newlyFailed(known, members);
     const earlier = failedBefore(known, members);
     known = members;
-    for (const name of failed) void mark(name, renewTimeOf(name), 1);
+    const dead = new Set(members.flatMap(({ name, state }) => (state === 'dead' ? [name] : [])));
+    for (const name of deaths.keys()) if (!dead.has(name)) deaths.delete(name);
+    const begin = (name: string): Death => {
+      const death = { name, isRenewed: false };
+      deaths.set(name, death);
+      return death;
+    };
+    for (const name of failed) markLater(begin(name), REFUTATION_MS, renewTimeOf(name));
     // A host that was dead before the start of this process may run without gossip. Its node is marked only if its
     // lease is not renewed in the meantime.
     for (const name of earlier) {
       const renewTime = renewTimeOf(name);
-      clock.setTimer(LEASE_RENEWAL_MS, () => void mark(name, renewTime ?? renewTimeOf(name), 1));
+      const death = begin(name);
+      clock.setTimer(LEASE_RENEWAL_MS, () => void mark(death, renewTime ?? renewTimeOf(name), 1));
     }
   });
   return {

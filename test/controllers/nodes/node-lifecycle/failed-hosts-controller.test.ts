@@ -4,12 +4,14 @@ import { after, before, test } from 'node:test';
 import type { Node } from '../../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { createInformerFactory } from '../../../../src/client/index.ts';
+import type { ApiClient } from '../../../../src/client/types.ts';
 import { followFailedHosts } from '../../../../src/controllers/nodes/node-lifecycle/failed-hosts-controller.ts';
 import {
   failedBefore,
   newlyFailed,
   type RingMemberState,
 } from '../../../../src/controllers/nodes/node-lifecycle/gossip.ts';
+import { FAILED_IN_RING } from '../../../../src/controllers/nodes/node-lifecycle/health.ts';
 import { systemClock as clock, systemRandom as random } from '../../../../src/host/process/process.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';
 
@@ -108,4 +110,73 @@ test('marks the node of a dead host as not ready immediately, and evicts its pod
     followed.stop();
     await informers.stop();
   }
+});
+
+/** Follows a ring whose reports the test makes. Waits last a tenth of the usual time. */
+async function followed(client: ApiClient, use: (report: (members: RingMemberState[]) => void) => Promise<void>) {
+  const informers = createInformerFactory({ client: plane.admin, log: plane.log, clock, random });
+  let report = (_members: readonly RingMemberState[]): void => {};
+  const following = followFailedHosts({
+    ring: { follow: (changed) => (report = changed), stop: () => {} },
+    client,
+    informers,
+    recorder: { event: () => {}, stop: async () => {} },
+    clock: { ...clock, setTimer: (delayMs, callback) => clock.setTimer(delayMs / 10, callback) },
+    log: plane.log,
+  });
+  try {
+    await informers.startAndSync();
+    await use((members) => report(members));
+  } finally {
+    following.stop();
+    await informers.stop();
+  }
+}
+
+const named = (name: string, state: RingMemberState['state']): RingMemberState[] => [
+  ...ring('alive', 'alive'),
+  { name, state },
+];
+
+test('marks the node of a dead host whose last renewal of the lease arrives after a conflict', async () => {
+  await plane.addNode('h3');
+  await renew('h3', true);
+  let conflicts = 0;
+  const nodes = plane.admin.resource(resources.nodes);
+  const client: ApiClient = {
+    ...plane.admin,
+    resource: (resource) => {
+      const real = plane.admin.resource(resource);
+      const patch: typeof real.patch = async (...args) => {
+        if (conflicts > 0) return real.patch(...args);
+        conflicts += 1;
+        await renew('h3');
+        await nodes.patch('h3', undefined, 'merge', { metadata: { labels: { changed: 'meanwhile' } } });
+        return real.patch(...args);
+      };
+      return Object.assign(Object.create(real), { patch });
+    },
+  };
+  await followed(client, async (report) => {
+    report(named('h3', 'alive'));
+    report(named('h3', 'dead'));
+    await eventually(async () => (await ready('h3'))?.status === 'Unknown', 'not ready', 5_000);
+    assert.equal((await ready('h3'))?.message, FAILED_IN_RING.message);
+  });
+  assert.equal(conflicts, 1);
+});
+
+test('leaves the node of a host ready that refutes each report of its death', async () => {
+  await plane.addNode('h4');
+  await renew('h4', true);
+  await followed(plane.admin, async (report) => {
+    for (let i = 0; i < 10; i += 1) {
+      report(named('h4', 'alive'));
+      report(named('h4', 'dead'));
+      await new Promise((resolve) => setTimeout(resolve, 40));
+    }
+    report(named('h4', 'alive'));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal((await ready('h4'))?.status, 'True');
+  });
 });
