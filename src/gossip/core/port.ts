@@ -121,8 +121,11 @@ export const MAX_META_BYTES = 512;
  */
 export const MAX_INCARNATION = 0xffff_fff0;
 
-/** Longest accepted member name, in UTF-16 units. Host names have at most 253. */
-export const MAX_NAME_LENGTH = 255;
+/**
+ * Longest accepted member name, in bytes of UTF-8. Host names have at most 253. With this limit, the table of a full
+ * ring fits into a stream.
+ */
+export const MAX_NAME_BYTES = 255;
 
 /** Messages of the Serf layer (serf/messages.go). Only messages for membership, events and queries are decoded. */
 export type SerfMessage =

@@ -8,7 +8,7 @@ import {
   type AccusationMessage,
   type GossipMessage,
   MAX_META_BYTES,
-  MAX_NAME_LENGTH,
+  MAX_NAME_BYTES,
   type MemberState,
   type PeerAddress,
   type ProtocolVersions,
@@ -36,7 +36,6 @@ export const messageType = {
 
 const UINT32 = 0xffff_ffff;
 /** Maximum number of bytes of a valid name in UTF-8. */
-const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const STATES: readonly MemberState[] = ['alive', 'suspect', 'dead', 'left'];
 
 /** Encodes a message to its type byte and body. */
@@ -91,14 +90,14 @@ export function decodeMessage(bytes: Uint8Array): GossipMessage | undefined {
   switch (bytes[0]) {
     case messageType.ping: {
       const fields = decodeFields(body);
-      return { kind: 'ping', seq: fields.uint('SeqNo', UINT32), node: fields.text('Node', NAME_BYTES) };
+      return { kind: 'ping', seq: fields.uint('SeqNo', UINT32), node: fields.text('Node', MAX_NAME_BYTES) };
     }
     case messageType.indirectPing: {
       const fields = decodeFields(body);
       return {
         kind: 'indirect-ping',
         seq: fields.uint('SeqNo', UINT32),
-        node: fields.text('Node', NAME_BYTES),
+        node: fields.text('Node', MAX_NAME_BYTES),
         target: address(fields, 'Target'),
         nack: fields.bool('Nack'),
       };
@@ -173,13 +172,13 @@ function accusation(kind: 'suspect' | 'dead', fields: Fields): AccusationMessage
     kind,
     incarnation: fields.uint('Incarnation', UINT32),
     node: name(fields, 'Node'),
-    from: fields.text('From', NAME_BYTES),
+    from: fields.text('From', MAX_NAME_BYTES),
   };
 }
 
 function name(fields: Fields, key: string): string {
-  const text = fields.text(key, NAME_BYTES);
-  if (text === '' || text.length > MAX_NAME_LENGTH) throw new MsgpackError(`${key} is not a valid name`);
+  const text = fields.text(key, MAX_NAME_BYTES);
+  if (text === '') throw new MsgpackError(`${key} is not a valid name`);
   return text;
 }
 

@@ -7,7 +7,7 @@ import { decodeFields, decodeTexts, fieldsOf, MsgpackError, textOf } from '../..
 import {
   type KeyAnswer,
   MAX_META_BYTES,
-  MAX_NAME_LENGTH,
+  MAX_NAME_BYTES,
   type RecentEvent,
   type SerfCodec,
   type SerfMessage,
@@ -33,7 +33,6 @@ const filterType = { node: 0 } as const;
 /** First byte of metadata that contains a map of tags. */
 const TAG_MAGIC = 255;
 const LTIME_LIMIT = Number.MAX_SAFE_INTEGER;
-const NAME_BYTES = MAX_NAME_LENGTH * 4;
 const EVENT_BYTES = 9 * 1024;
 const UINT32 = 0xffff_ffff;
 /** Nanoseconds per millisecond. Serf's time-outs are in nanoseconds. */
@@ -137,7 +136,7 @@ function decodeQuery(body: Uint8Array): SerfQuery {
     ack: (flags & queryFlag.ack) !== 0,
     noBroadcast: (flags & queryFlag.noBroadcast) !== 0,
     timeoutMs: Math.round(fields.uint('Timeout', LTIME_LIMIT) / NANOSECONDS),
-    name: fields.text('Name', NAME_BYTES),
+    name: fields.text('Name', MAX_NAME_BYTES),
     payload: fields.bytes('Payload', EVENT_BYTES),
   };
 }
@@ -149,7 +148,7 @@ function decodeKeyAnswer(payload: Uint8Array): KeyAnswer | undefined {
     done: fields.bool('Result'),
     message: fields.text('Message', EVENT_BYTES),
     keys: fields.list('Keys').map(textOf),
-    primary: fields.text('PrimaryKey', NAME_BYTES),
+    primary: fields.text('PrimaryKey', MAX_NAME_BYTES),
   };
 }
 
@@ -160,19 +159,19 @@ function decode(payload: Uint8Array): SerfMessage | undefined {
   switch (type) {
     case serfType.leave: {
       const fields = decodeFields(body);
-      const node = fields.text('Node', NAME_BYTES);
+      const node = fields.text('Node', MAX_NAME_BYTES);
       return { kind: 'leave', ltime: fields.uint('LTime', LTIME_LIMIT), node, prune: fields.bool('Prune') };
     }
     case serfType.join: {
       const fields = decodeFields(body);
-      return { kind: 'join', ltime: fields.uint('LTime', LTIME_LIMIT), node: fields.text('Node', NAME_BYTES) };
+      return { kind: 'join', ltime: fields.uint('LTime', LTIME_LIMIT), node: fields.text('Node', MAX_NAME_BYTES) };
     }
     case serfType.userEvent: {
       const fields = decodeFields(body);
       return {
         kind: 'user-event',
         ltime: fields.uint('LTime', LTIME_LIMIT),
-        name: fields.text('Name', NAME_BYTES),
+        name: fields.text('Name', MAX_NAME_BYTES),
         payload: fields.bytes('Payload', EVENT_BYTES),
         coalesce: fields.bool('CC'),
       };
@@ -185,7 +184,7 @@ function decode(payload: Uint8Array): SerfMessage | undefined {
         kind: 'query-response',
         ltime: fields.uint('LTime', LTIME_LIMIT),
         id: fields.uint('ID', UINT32),
-        node: fields.text('From', NAME_BYTES),
+        node: fields.text('From', MAX_NAME_BYTES),
         ack: (fields.uint('Flags', UINT32) & responseFlag.ack) !== 0,
         payload: fields.bytes('Payload', EVENT_BYTES),
       };
@@ -200,16 +199,18 @@ function decodeState(payload: Uint8Array): SerfState | undefined {
   const fields = decodeFields(payload.subarray(1));
   const statusTimes = new Map<string, number>();
   for (const [name, ltime] of fields.entries('StatusLTimes'))
-    if (typeof ltime === 'number') statusTimes.set(name, ltime);
+    if (typeof ltime === 'number' && isName(name)) statusTimes.set(name, ltime);
   return {
     ltime: fields.uint('LTime', LTIME_LIMIT),
     statusTimes,
-    leftMembers: fields.list('LeftMembers').map(textOf),
+    leftMembers: fields.list('LeftMembers').map(textOf).filter(isName),
     eventTime: fields.uint('EventLTime', LTIME_LIMIT),
     events: fields.list('Events').flatMap(decodeEvents),
     queryTime: fields.uint('QueryLTime', LTIME_LIMIT),
   };
 }
+
+const isName = (text: string): boolean => Buffer.byteLength(text) <= MAX_NAME_BYTES;
 
 /** Decodes the events of one Lamport time. Serf sends its whole buffer, in which unused entries are nil. */
 function decodeEvents(slot: unknown): RecentEvent[] {
@@ -218,7 +219,7 @@ function decodeEvents(slot: unknown): RecentEvent[] {
   const ltime = fields.uint('LTime', LTIME_LIMIT);
   return fields.list('Events').map((event) => {
     const body = fieldsOf(event);
-    return { ltime, name: body.text('Name', NAME_BYTES), payload: body.bytes('Payload', EVENT_BYTES) };
+    return { ltime, name: body.text('Name', MAX_NAME_BYTES), payload: body.bytes('Payload', EVENT_BYTES) };
   });
 }
 

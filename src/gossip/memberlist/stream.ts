@@ -4,7 +4,7 @@
  */
 
 import { decodeFields, MsgpackError, msgpackEnd } from '../../wire/msgpack.ts';
-import { MAX_META_BYTES, MAX_NAME_LENGTH, type RingState, type StateRow } from '../core/port.ts';
+import { MAX_META_BYTES, MAX_NAME_BYTES, type RingState, type StateRow } from '../core/port.ts';
 import { ENCRYPTION_OVERHEAD } from './keyring.ts';
 import { labelHeader, withoutLabel } from './label.ts';
 import { decodeRow, encodeRow, messageType, typed } from './messages.ts';
@@ -16,11 +16,13 @@ export type StreamMessage =
   | { readonly kind: 'user'; readonly payload: Uint8Array }
   | { readonly kind: 'error'; readonly text: string };
 
-export interface StreamLimits {
+interface StreamLimits {
   /** Maximum size of a message before and after decompression. */
   readonly maxBytes: number;
   readonly maxRows: number;
 }
+
+export const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
 
 /** Thrown if a stream contains no valid message of this ring. */
 export class StreamError extends Error {}
@@ -28,7 +30,7 @@ export class StreamError extends Error {}
 const UINT32 = 0xffff_ffff;
 const FRAME_HEAD = 5;
 /** Maximum size of a row with its keys, numbers and address. */
-const MAX_ROW_BYTES = MAX_META_BYTES + MAX_NAME_LENGTH * 4 + 512;
+const MAX_ROW_BYTES = MAX_META_BYTES + MAX_NAME_BYTES + 512;
 const MAX_USER_BYTES = 64 * 1024;
 
 export function encodePushPull(state: RingState): Uint8Array {
@@ -147,7 +149,7 @@ class BodyReader {
         const fields = this.#small(content);
         if (fields === undefined) return undefined;
         const kind = content[0] === messageType.ping ? 'ping' : 'ack';
-        return { kind, seq: fields.uint('SeqNo', UINT32), node: fields.text('Node', MAX_NAME_LENGTH * 4) };
+        return { kind, seq: fields.uint('SeqNo', UINT32), node: fields.text('Node', MAX_NAME_BYTES) };
       }
       case messageType.user:
         return this.#user(content);

@@ -14,7 +14,7 @@ import type { Keyring } from './keyring.ts';
 import { labelBytes } from './label.ts';
 import { messageType, typed } from './messages.ts';
 import { openPacket, packetOverhead, type Sealing, sealPacket } from './packet.ts';
-import { encodePushPull, type StreamLimits, type StreamMessage, StreamReader, sealStream } from './stream.ts';
+import { encodePushPull, STREAM_LIMITS, type StreamMessage, StreamReader, sealStream } from './stream.ts';
 
 export interface MemberlistOptions {
   /** Address on which to listen. Port 0 selects a free port. */
@@ -29,7 +29,6 @@ export interface MemberlistOptions {
 /** Maximum size of a datagram, which fits into an Ethernet frame. Source: memberlist's `UDPBufferSize`. */
 const DATAGRAM_BYTES = 1400;
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
-const STREAM_LIMITS: StreamLimits = { maxBytes: 8 * 1024 * 1024, maxRows: 16_384 };
 const INBOUND_LIMITS = { streams: 64, bytes: 32 * 1024 * 1024 };
 const STREAM_TIMEOUT_MS = 10_000;
 const FREE_PORT_ATTEMPTS = 10;

@@ -2,15 +2,21 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { decode } from '@msgpack/msgpack';
-import { tagsOf } from '../../../src/gossip/core/index.ts';
-import type { GossipMessage, RingState } from '../../../src/gossip/core/port.ts';
+import { lanConfig, SerfIntents, tagsOf } from '../../../src/gossip/core/index.ts';
+import { type GossipMessage, MAX_META_BYTES, MAX_NAME_BYTES, type RingState } from '../../../src/gossip/core/port.ts';
 import { canonicalIp, ipBytes, ipText } from '../../../src/gossip/memberlist/addresses.ts';
 import { Keyring, serfCodec } from '../../../src/gossip/memberlist/index.ts';
 import { labelBytes } from '../../../src/gossip/memberlist/label.ts';
 import { decompressLzw } from '../../../src/gossip/memberlist/lzw.ts';
 import { encodeMessage, messageType, typed } from '../../../src/gossip/memberlist/messages.ts';
 import { openPacket, packetOverhead, type Sealing, sealPacket } from '../../../src/gossip/memberlist/packet.ts';
-import { encodePushPull, StreamError, StreamReader, sealStream } from '../../../src/gossip/memberlist/stream.ts';
+import {
+  encodePushPull,
+  STREAM_LIMITS,
+  StreamError,
+  StreamReader,
+  sealStream,
+} from '../../../src/gossip/memberlist/stream.ts';
 import { encodeMsgpack, MsgpackError, msgpackEnd } from '../../../src/wire/msgpack.ts';
 import { seeded } from '../../sim/gossip/simulation.ts';
 import { compressLzw } from './lzw-writer.ts';
@@ -169,6 +175,33 @@ test('reads state exchanges split at any position, encrypted or not', () => {
       assert.equal(result.state.join, true);
     }
   }
+});
+
+test('the table of a full ring fits into a stream', () => {
+  const names = Array.from({ length: lanConfig.maxMembers * 2 }, (_, i) => String(i).padStart(MAX_NAME_BYTES, '0'));
+  const intents = new SerfIntents('self', names.length);
+  for (const [i, node] of names.entries()) intents.receive({ kind: 'leave', ltime: 0x1_0000 + i, node, prune: false });
+  for (let i = 0; i < 100; i++)
+    intents.receive({
+      kind: 'user-event',
+      ltime: 0x1_0000 + i,
+      name: 'e'.repeat(MAX_NAME_BYTES),
+      payload: new Uint8Array(1024),
+      coalesce: false,
+    });
+  assert.equal(intents.state().leftMembers.length, names.length);
+  const rows = names.slice(0, lanConfig.maxMembers).map((name) => ({
+    name,
+    address: { ip: 'fd00::1234:5678:9abc:def0', port: 7946 },
+    meta: new Uint8Array(MAX_META_BYTES),
+    incarnation: 0xffff_fff0,
+    state: 'alive' as const,
+    versions,
+  }));
+  const table = encodePushPull({ rows, userState: serfCodec.encodeState(intents.state()), join: false });
+  const sealing = { keyring: new Keyring([key]), label: labelBytes('ring-1') };
+  const read = new StreamReader(sealing, STREAM_LIMITS).push(sealStream(table, sealing));
+  assert.equal(read?.kind === 'push-pull' ? read.state.rows.length : 0, lanConfig.maxMembers);
 });
 
 test('hostile streams cause an error instead of memory or CPU exhaustion', () => {

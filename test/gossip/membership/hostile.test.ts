@@ -181,6 +181,34 @@ test('serves its clients while another member fills the member table with invent
   client.close();
 });
 
+test('exchanges its table with a new member after another member has announced thousands of long names', async () => {
+  await using dir = await directory();
+  const { keys, keyring } = await keysIn(dir.path);
+  await using a = await startAgent('a', { directory: dir.path, keys });
+  for (const bytes of [900, 100_000]) {
+    const names = Array.from({ length: Math.floor(3_900_000 / bytes) }, (_, i) => `${i}-`.padEnd(bytes, 'x'));
+    const state = {
+      ltime: 2,
+      statusTimes: new Map(names.map((name) => [name, 1])),
+      leftMembers: names,
+      eventTime: 1,
+      events: [],
+      queryTime: 1,
+    };
+    const table = encodePushPull({ rows: [], userState: serfCodec.encodeState(state), join: false });
+    const stream = createConnection({ host: a.address.ip, port: a.address.port });
+    stream.on('error', () => {});
+    stream.resume();
+    stream.write(sealStream(table, { keyring, label: new Uint8Array() }));
+    await new Promise((resolve) => stream.once('close', resolve));
+  }
+  await using b = await startAgent('b', { directory: dir.path, keys, peers: [`127.0.0.1:${a.address.port}`] });
+  await eventually('a and b see each other', async () => {
+    const states = await Promise.all([stateOf(a, 'b'), stateOf(b, 'a')]);
+    return states.every((state) => state === 'alive');
+  });
+});
+
 test('survives damaged messages of a member with the key without filling the table', async () => {
   await using dir = await directory();
   const { keys, keyring } = await keysIn(dir.path);
