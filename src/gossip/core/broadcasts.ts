@@ -38,7 +38,8 @@ export class Broadcasts {
     return this.#leaving;
   }
 
-  alive(claim: AliveMessage, nowMs: number, random: () => number): void {
+  /** `isRow`: the claim is a row of another member's table, which may be older than a message. */
+  alive(claim: AliveMessage, nowMs: number, random: () => number, isRow = false): void {
     if (claim.incarnation > MAX_INCARNATION || !compatible(claim.versions, this.#config.versions)) return;
     const self = claim.node === this.#self.name;
     if (self && this.#leaving) return;
@@ -74,12 +75,12 @@ export class Broadcasts {
     } else if (self) {
       this.#onClaimAboutSelf(claim);
       return;
-    } else if (!isNew && claim.incarnation <= member.incarnation) {
+    } else if (!isNew && !overrides(claim, member, isRow)) {
       return;
     }
     this.#suspicions.delete(claim.node);
     const before = member.state;
-    const changed = !sameBytes(member.meta, claim.meta) || !sameVersions(member.versions, claim.versions);
+    const changed = !sameContent(claim, member);
     member.incarnation = claim.incarnation;
     member.meta = claim.meta;
     member.versions = claim.versions;
@@ -100,8 +101,12 @@ export class Broadcasts {
 
   /** Applies a suspect or dead message received from another member. */
   accuse(claim: AccusationMessage, nowMs: number): void {
-    // An accusation with the maximum incarnation could not be refuted, see MAX_INCARNATION.
-    if (claim.incarnation >= MAX_INCARNATION) return;
+    // The order of claims with the maximum incarnation is unknown, see MAX_INCARNATION.
+    if (claim.incarnation >= MAX_INCARNATION) {
+      const isSelf = claim.node === this.#self.name && !this.#leaving;
+      if (isSelf && claim.incarnation === MAX_INCARNATION) this.#refute(claim.incarnation);
+      return;
+    }
     if (claim.kind === 'suspect') this.suspect(claim, nowMs);
     else this.dead(claim, nowMs);
   }
@@ -160,7 +165,7 @@ export class Broadcasts {
     const { name, incarnation } = row;
     if (row.state === 'alive') {
       const { address, meta, versions } = row;
-      this.alive({ kind: 'alive', incarnation, node: name, address, meta, versions }, nowMs, random);
+      this.alive({ kind: 'alive', incarnation, node: name, address, meta, versions }, nowMs, random, true);
     } else if (row.state === 'left') {
       this.accuse({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
     } else {
@@ -181,7 +186,7 @@ export class Broadcasts {
   changeMeta(meta: Uint8Array): void {
     if (this.#leaving || sameBytes(meta, this.#self.meta)) return;
     this.#self.meta = meta;
-    this.#self.incarnation++;
+    this.#self.incarnation = Math.min(MAX_INCARNATION, this.#self.incarnation + 1);
     this.announce();
   }
 
@@ -242,8 +247,7 @@ export class Broadcasts {
   #onClaimAboutSelf(claim: AliveMessage): void {
     const self = this.#self;
     if (claim.incarnation < self.incarnation) return;
-    const same = sameBytes(claim.meta, self.meta) && sameVersions(claim.versions, self.versions);
-    if (claim.incarnation === self.incarnation && same) return;
+    if (claim.incarnation === self.incarnation && sameContent(claim, self)) return;
     this.#refute(claim.incarnation);
   }
 
@@ -281,6 +285,21 @@ export class Broadcasts {
 function compatible(theirs: ProtocolVersions, ours: ProtocolVersions): boolean {
   return theirs[0] <= ours[2] && ours[2] <= theirs[1] && ours[0] <= theirs[2] && theirs[2] <= ours[1];
 }
+
+/**
+ * Whether an alive message replaces the row of its member. At the maximum incarnation, which only a forged claim
+ * reaches, a member cannot refute by a higher incarnation. There the last message counts, so that the row is correct
+ * again when the forger stops.
+ */
+function overrides(claim: AliveMessage, member: Member, isRow: boolean): boolean {
+  if (claim.incarnation < MAX_INCARNATION || member.incarnation < MAX_INCARNATION)
+    return claim.incarnation > member.incarnation;
+  return !isRow && (member.state !== 'alive' || !sameContent(claim, member));
+}
+
+type Content = Pick<Member, 'meta' | 'versions'>;
+const sameContent = (a: Content, b: Content): boolean =>
+  sameBytes(a.meta, b.meta) && sameVersions(a.versions, b.versions);
 
 function sameVersions(a: ProtocolVersions, b: ProtocolVersions): boolean {
   return a.every((version, index) => version === b[index]);

@@ -116,8 +116,9 @@ export type EncodeMessage = (message: GossipMessage) => Uint8Array;
 export const MAX_META_BYTES = 512;
 
 /**
- * Highest incarnation that is accepted from other members. Incarnations grow by one per refutation, so a correct member
- * never reaches it. Without this limit, a forged accusation with the highest number could not be refuted.
+ * Highest incarnation that is accepted from other members. Incarnations grow by one per refutation or change of the
+ * metadata, so a correct member never reaches it. Accusations with this incarnation are ignored, because they could not
+ * be refuted; of alive messages with this incarnation, the last one counts.
  */
 export const MAX_INCARNATION = 0xffff_fff0;
 

@@ -21,11 +21,11 @@ class Bench {
   readonly gossip: Gossip;
   now = 1000;
 
-  constructor(config: Partial<GossipConfig> = {}) {
+  constructor(config: Partial<GossipConfig> = {}, name = 'me', port = 1) {
     this.gossip = new Gossip({
       config: { ...lanConfig, ...config },
-      name: 'me',
-      address: address(1),
+      name,
+      address: address(port),
       meta: none,
       encode: encodeMessage,
     });
@@ -84,12 +84,47 @@ test('a gossip member ignores a replayed accusation', () => {
 test('ignores an accusation at the maximum incarnation, which a member could not refute', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2));
-  for (const incarnation of [0xffff_ffff, MAX_INCARNATION]) {
+  for (const incarnation of [0xffff_ffff, MAX_INCARNATION])
     bench.hear(2, { kind: 'dead', incarnation, node: 'b', from: 'c' });
-    bench.hear(2, { kind: 'suspect', incarnation, node: 'me', from: 'c' });
-  }
+  bench.hear(2, { kind: 'suspect', incarnation: 0xffff_ffff, node: 'me', from: 'c' });
   assert.equal(bench.gossip.member('b')?.state, 'alive');
   assert.equal(bench.gossip.self.incarnation, 1);
+});
+
+test('a member whose incarnation was forged to the maximum restores its row, also after a restart', () => {
+  const textOf = (bench: Bench, name: string): string => Buffer.from(bench.gossip.member(name)?.meta ?? []).toString();
+  const forgeries: readonly GossipMessage[] = [
+    alive('b', 2, MAX_INCARNATION, Buffer.from('forged')),
+    { kind: 'dead', incarnation: MAX_INCARNATION - 1, node: 'b', from: 'c' },
+  ];
+  for (const forged of forgeries) {
+    const victim = new Bench({}, 'b', 2);
+    const other = new Bench();
+    victim.hear(1, alive('me', 1));
+    other.hear(2, alive('b', 2));
+    other.hear(3, forged);
+    victim.hear(3, forged);
+    const pass = (from: Bench): void => {
+      const messages = sent(from.run(from.now + 1000)).filter((each) => each.kind === 'alive' && each.node === 'b');
+      assert.ok(messages.length > 0);
+      other.hear(2, ...messages);
+    };
+    pass(victim);
+    assert.equal(other.gossip.member('b')?.state, 'alive');
+    assert.equal(textOf(other, 'b'), '');
+    victim.gossip.step({ kind: 'meta', meta: Buffer.from('new') }, victim.now, victim.random);
+    pass(victim);
+    assert.equal(textOf(other, 'b'), 'new');
+    // The member stops, the other member declares it dead, and it starts again.
+    other.run(other.now + 200_000);
+    assert.equal(other.gossip.member('b')?.state, 'dead');
+    const restarted = new Bench({}, 'b', 2);
+    const state = other.gossip.state(none, false);
+    restarted.gossip.step({ kind: 'state', state }, restarted.now, restarted.random);
+    pass(restarted);
+    assert.equal(other.gossip.member('b')?.state, 'alive');
+    assert.equal(textOf(other, 'b'), '');
+  }
 });
 
 test('resolves conflicting claims by incarnation and state', () => {
