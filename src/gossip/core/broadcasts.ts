@@ -12,6 +12,12 @@ import {
 import { Suspicion, suspicionTimes } from './suspicion.ts';
 
 /**
+ * Minimum interval between two members that a full table drops for new ones. Only forged members fill the table.
+ * Without the limit, each forged name costs a search of the table and some events.
+ */
+const DROP_INTERVAL_MS = 100;
+
+/**
  * Applies claims about members in the order of SWIM §4.2. A higher incarnation wins. At equal incarnations, dead
  * overrides suspect and suspect overrides alive. Only the member itself raises its incarnation; it does so to refute an
  * accusation.
@@ -23,6 +29,8 @@ export class Broadcasts {
   readonly #awareness: Awareness;
   readonly #self: Member;
   readonly #suspicions = new Map<string, Suspicion>();
+  /** Time at which a full table dropped a member. */
+  #droppedMs = Number.NEGATIVE_INFINITY;
   #leaving = false;
   #leaveToken: number | undefined;
 
@@ -46,7 +54,7 @@ export class Broadcasts {
     let member = this.#table.get(claim.node);
     const isNew = member === undefined;
     if (member === undefined) {
-      if (!this.#makeRoom()) return;
+      if (!this.#makeRoom(nowMs)) return;
       member = {
         name: claim.node,
         address: claim.address,
@@ -262,15 +270,17 @@ export class Broadcasts {
 
   /**
    * Ensures that the table has space for a new member. A full table drops the member that has been dead longest.
-   * Returns false if all members of a full table are alive.
+   * Returns false if all members of a full table are alive, or if it dropped a member only recently.
    */
-  #makeRoom(): boolean {
+  #makeRoom(nowMs: number): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;
+    if (nowMs - this.#droppedMs < DROP_INTERVAL_MS) return false;
     let oldest: Member | undefined;
     for (const member of this.#table.all())
       if (member !== this.#self && isDeadOrLeft(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs))
         oldest = member;
     if (oldest === undefined) return false;
+    this.#droppedMs = nowMs;
     this.#forget(oldest);
     return true;
   }

@@ -308,6 +308,19 @@ test('bounds the member table under a flood of forged members and keeps the livi
   assert.equal(bench.gossip.member('b')?.state, 'alive');
 });
 
+test('a full member table replaces one dead member per interval under a flood of forged names', () => {
+  const bench = new Bench({ maxMembers: 50 });
+  const dead = (node: string): GossipMessage => ({ kind: 'dead', incarnation: 1, node, from: 'x' });
+  for (let i = 0; i < 49; i++) bench.hear(2, alive(`old${i}`, 10 + i), dead(`old${i}`));
+  let events = 0;
+  for (let i = 0; i < 1000; i++)
+    events += bench.hear(2, alive(`forged${i}`, 100 + i), dead(`forged${i}`)).events.length;
+  assert.ok(events <= 3, `${events} events`);
+  bench.now += 200;
+  bench.hear(2, alive('new', 5));
+  assert.equal(bench.gossip.member('new')?.state, 'alive');
+});
+
 test('a gossip member that was paused suspects no other member for the duration of the pause', () => {
   const bench = new Bench();
   bench.hear(2, alive('b', 2), { kind: 'suspect', incarnation: 1, node: 'b', from: 'c' });
