@@ -41,11 +41,17 @@ const MEASURE_MS = 10_000;
 const FULL = 'hyperedge.dev/VolumeFull';
 const ABNORMAL = 'VolumeConditionAbnormal';
 
+const keyOf = ({ uid, volume }: MountRecord): string => `${uid}/${volume}`;
+
+const driverOf = (record: MountRecord): string => ('driver' in record ? record.driver : record.kind);
+
 export class VolumeUsages {
   readonly #options: VolumeUsagesOptions;
   readonly #known = new Map<string, VolumeUsage>();
   /** Volumes whose condition at the claim is up to date, with `VolumeUsage.abnormal`. */
   readonly #reported = new Map<string, string | undefined>();
+  /** Drivers that are measuring their volumes. */
+  readonly #measuring = new Set<string>();
   #client: ApiClient | undefined;
 
   constructor(options: VolumeUsagesOptions) {
@@ -61,29 +67,48 @@ export class VolumeUsages {
     return [...this.#known].flatMap(([key, usage]) => (key.startsWith(`${uid}/`) ? [usage] : []));
   }
 
+  /**
+   * Measures the volumes. Does not wait for volumes that their driver measures: a driver that does not respond must not
+   * delay the other volumes.
+   */
   async measure(): Promise<void> {
-    const present = new Set<string>();
-    for (const record of await this.#options.records.all()) {
-      if (record.claim === undefined || record.block) continue;
-      const key = `${record.uid}/${record.volume}`;
-      present.add(key);
-      try {
-        const usage = await this.#measure(record, record.claim);
-        const before = this.#known.get(key);
-        if (usage === undefined) continue;
-        this.#known.set(key, usage);
-        if (usage.abnormal !== before?.abnormal) this.#announce(record, usage);
-        if (this.#reported.has(key) && this.#reported.get(key) === usage.abnormal) continue;
-        if (!this.#options.plugins.isMeasured(record)) await this.#report(usage);
-        this.#reported.set(key, usage.abnormal);
-      } catch (error) {
-        this.#options.log.v(2, 'volume not measured', { volume: record.name, error: messageOf(error) });
-      }
-    }
+    const { records, plugins } = this.#options;
+    const measured = (await records.all()).filter(({ claim, block }) => claim !== undefined && !block);
+    const ofDrivers = measured.filter((record) => plugins.isMeasured(record));
+    for (const [driver, volumes] of Map.groupBy(ofDrivers, driverOf)) this.#measureDriver(driver, volumes);
+    for (const record of measured) if (!plugins.isMeasured(record)) await this.#update(record);
+    const present = new Set(measured.map(keyOf));
     for (const key of this.#known.keys()) {
       if (present.has(key)) continue;
       this.#known.delete(key);
       this.#reported.delete(key);
+    }
+  }
+
+  /** Has no effect while the driver still measures. */
+  #measureDriver(driver: string, volumes: readonly MountRecord[]): void {
+    if (this.#measuring.has(driver)) return;
+    this.#measuring.add(driver);
+    const run = async (): Promise<void> => {
+      for (const record of volumes) await this.#update(record);
+    };
+    void run().finally(() => this.#measuring.delete(driver));
+  }
+
+  /** Never rejects. */
+  async #update(record: MountRecord): Promise<void> {
+    const key = keyOf(record);
+    try {
+      const usage = await this.#measure(record, record.claim ?? '');
+      const before = this.#known.get(key);
+      if (usage === undefined) return;
+      this.#known.set(key, usage);
+      if (usage.abnormal !== before?.abnormal) this.#announce(record, usage);
+      if (this.#reported.has(key) && this.#reported.get(key) === usage.abnormal) return;
+      if (!this.#options.plugins.isMeasured(record)) await this.#report(usage);
+      this.#reported.set(key, usage.abnormal);
+    } catch (error) {
+      this.#options.log.v(2, 'volume not measured', { volume: record.name, error: messageOf(error) });
     }
   }
 

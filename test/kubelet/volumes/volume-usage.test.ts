@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resources } from '../../../src/api/resources.ts';
+import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { MeasuredUsage } from '../../../src/kubelet/volumes/types/type.ts';
 import { VolumeUsages, type VolumeUsagesOptions } from '../../../src/kubelet/volumes/usage.ts';
+import { settle } from '../../client/clocks.ts';
 import { MemoryApi } from '../memory-api.ts';
 
 const FULL = 'hyperedge.dev/VolumeFull';
@@ -21,7 +24,12 @@ function lab(...initial: string[]) {
     /** Conditions that another client sets after the kubelet has read the claim. */
     meanwhile: undefined as readonly string[] | undefined,
     events: [] as string[],
+    drivers: [] as string[],
+    /** Drivers that were called to measure a volume. */
+    calls: [] as string[],
   };
+  const measured = Promise.withResolvers<MeasuredUsage | undefined>();
+  const csi = (driver: string) => ({ ...record, kind: 'csi', uid: driver, claim: `ns/${driver}`, driver });
   const usages = new VolumeUsages({
     claims: {
       claim: async () => {
@@ -30,8 +38,14 @@ function lab(...initial: string[]) {
         return found;
       },
     },
-    records: { all: async () => [record] },
-    plugins: { isMeasured: () => false },
+    records: { all: async () => [...state.drivers.map(csi), record] },
+    plugins: {
+      isMeasured: ({ kind }: { readonly kind: string }) => kind === 'csi',
+      usage: async ({ uid }: { readonly uid: string }) => {
+        state.calls.push(uid);
+        return uid === 'hangs' ? measured.promise : { capacityBytes: 9, availableBytes: 8, usedBytes: 1 };
+      },
+    },
     events: { pod: (_pod: unknown, _type: string, reason: string) => void state.events.push(reason) },
     host: {
       foreignFileSystem: async () => ({ capacityBytes: 100, availableBytes: 50, inodes: 9, inodesFree: 8 }),
@@ -47,7 +61,7 @@ function lab(...initial: string[]) {
     conditions()
       .map(({ type }) => type)
       .sort();
-  return { api, usages, state, conditions, types };
+  return { api, usages, state, conditions, types, respond: () => measured.resolve(undefined) };
 }
 
 test('reports a full volume without removing a condition that another client sets in the meantime', async () => {
@@ -91,4 +105,18 @@ test('keeps the transition time while a volume stays full', async () => {
   const [condition] = conditions();
   assert.match(condition?.message ?? '', /12 of 10 bytes/);
   assert.equal(condition?.lastTransitionTime, '2026-01-01T00:00:00Z');
+});
+
+test('measures the other volumes while a driver does not respond, and calls that driver only once', async () => {
+  const { usages, state, respond } = lab();
+  state.drivers = ['hangs', 'works'];
+  await usages.measure();
+  await usages.measure();
+  assert.equal(usages.ofPod(toUid('u')).length, 1);
+  assert.equal(usages.ofPod(toUid('works')).length, 1);
+  assert.deepEqual(state.calls, ['hangs', 'works', 'works']);
+  respond();
+  await settle();
+  await usages.measure();
+  assert.deepEqual(state.calls.filter((driver) => driver === 'hangs').length, 2);
 });
