@@ -8,7 +8,8 @@ import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { amountsOf, podRequests } from '../../api/podspec/scheduling/node-resources.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
 import type { Clock } from '../../base/clock.ts';
-import { ignore, messageOf } from '../../base/errors.ts';
+import { Turns } from '../../base/concurrency/keyed-turns.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { DeviceEdits } from '../core/pod-plan/devices.ts';
 import type { PluginHandler, RegisteredPlugin } from '../plugins/registrations.ts';
@@ -58,7 +59,12 @@ export class DeviceManager implements PluginHandler {
   readonly #options: DeviceManagerOptions;
   readonly #resources = new Map<string, Resource>();
   readonly #allocations = new Allocations();
-  #queue: Promise<unknown> = Promise.resolve();
+  /**
+   * Serializes the allocations of a resource, because the plug-in's preference is requested between reading and
+   * assigning the devices. A plug-in that hangs delays only its own resource.
+   */
+  readonly #turns = new Turns();
+  readonly #writes = new Turns();
   #close: (() => Promise<void>) | undefined;
 
   constructor(options: DeviceManagerOptions) {
@@ -141,14 +147,6 @@ export class DeviceManager implements PluginHandler {
     return undefined;
   }
 
-  /** Selects and prepares devices for a container that has none yet. Rejects if too few devices are available. */
-  allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
-    // Serialized, because the plug-in's preference is requested between reading and assigning the devices.
-    const next = this.#queue.then(() => this.#allocate(pod, container));
-    this.#queue = next.catch(ignore('the caller gets the error'));
-    return next;
-  }
-
   /** Calls the plug-ins that require a call before each container start. */
   async preStart(allocations: readonly Allocation[]): Promise<void> {
     for (const { resource, ids } of allocations) {
@@ -185,44 +183,41 @@ export class DeviceManager implements PluginHandler {
     return { resource, ids, numaNodes };
   }
 
-  async #allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
-    const podUid = toUid(pod.metadata?.uid);
-    const init = pod.spec?.initContainers?.find(({ name }) => name === container.name);
-    const isInit = init !== undefined && init.restartPolicy !== 'Always';
+  /** Selects and prepares devices for a container that has none yet. Rejects if too few devices are available. */
+  async allocate(pod: Pod, container: Container): Promise<readonly Allocation[]> {
     const found: Allocation[] = [];
     for (const [resource, size] of amountsOf(container.resources?.limits)) {
       const known = this.#resources.get(resource);
       if (known === undefined || size <= 0 || isBackedByDevices(pod, resource)) continue;
-      const earlier = this.#allocations.find(podUid, container.name, resource);
-      if (earlier !== undefined) {
-        found.push(earlier);
-        continue;
-      }
-      const free = this.#free(resource, podUid, isInit);
-      if (known.endpoint === undefined || free.length < size) {
-        throw new Error(
-          `Allocate failed due to requested number of devices unavailable for ${resource}. Requested: ${size}, Available: ${free.length}, which is unexpected`,
-        );
-      }
-      const ids = await known.endpoint.choose(free, size);
-      const answer = await known.endpoint.allocate(ids);
-      const { cdiDevices } = answer;
-      const allocation = {
-        podUid,
-        container: container.name,
-        isInit,
-        resource,
-        ids,
-        edits: editsOf(answer),
-        cdiDevices,
-      };
-      this.#allocations.set(allocation);
-      found.push(allocation);
-      this.#options.log.info('devices allocated', { pod: podUid, container: container.name, resource, ids });
-      await this.#write();
-      this.#options.onChanged();
+      found.push(await this.#turns.inTurn(resource, () => this.#allocateResource(pod, container, resource, size)));
     }
     return found;
+  }
+
+  async #allocateResource(pod: Pod, container: Container, resource: string, size: number): Promise<Allocation> {
+    const podUid = toUid(pod.metadata?.uid);
+    const init = pod.spec?.initContainers?.find(({ name }) => name === container.name);
+    const isInit = init !== undefined && init.restartPolicy !== 'Always';
+    const earlier = this.#allocations.find(podUid, container.name, resource);
+    if (earlier !== undefined) return earlier;
+    const free = this.#free(resource, podUid, isInit);
+    // The plug-in may have registered again while this container waited.
+    const endpoint = this.#resources.get(resource)?.endpoint;
+    if (endpoint === undefined || free.length < size) {
+      throw new Error(
+        `Allocate failed due to requested number of devices unavailable for ${resource}. Requested: ${size}, Available: ${free.length}, which is unexpected`,
+      );
+    }
+    const ids = await endpoint.choose(free, size);
+    const answer = await endpoint.allocate(ids);
+    const { cdiDevices } = answer;
+    const edits = editsOf(answer);
+    const allocation = { podUid, container: container.name, isInit, resource, ids, edits, cdiDevices };
+    this.#allocations.set(allocation);
+    this.#options.log.info('devices allocated', { pod: podUid, container: container.name, resource, ids });
+    await this.#write();
+    this.#options.onChanged();
+    return allocation;
   }
 
   /** Healthy devices available to a container of the pod. Devices that its init containers used come first. */
@@ -332,8 +327,11 @@ export class DeviceManager implements PluginHandler {
     );
   }
 
+  /** Writes the state at the time of the write, so that a later write never has an older state. */
   #write(): Promise<void> {
-    return this.#options.checkpoint.write(writeCheckpoint(this.#allocations, [...this.#resources.keys()]));
+    return this.#writes.inTurn('checkpoint', () =>
+      this.#options.checkpoint.write(writeCheckpoint(this.#allocations, [...this.#resources.keys()])),
+    );
   }
 }
 

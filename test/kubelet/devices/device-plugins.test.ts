@@ -4,11 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Pod } from '../../../src/api/generated/core/v1.ts';
+import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
+import type { DeviceEndpoint } from '../../../src/kubelet/devices/endpoint.ts';
 import { DeviceManager } from '../../../src/kubelet/devices/manager.ts';
+import type { AllocateAnswer } from '../../../src/kubelet/devices/port.ts';
 import { createPluginSockets } from '../../../src/kubelet/io/plugins/plugin-sockets.ts';
 import { createRpcListener } from '../../../src/wire/grpc/index.ts';
 import { openChannel } from '../../../src/wire/grpc/plugin-calls.ts';
@@ -27,14 +29,14 @@ const listOf = (devices: readonly Buffer[]): Buffer => {
   for (const each of devices) writer.message(1, each);
   return writer.finish();
 };
-const podOf = (name: string, count: number): Pod => ({
+const podOf = (name: string, count: number, resource = RESOURCE): Pod => ({
   metadata: { name, namespace: 'default', uid: `uid-${name}` },
   spec: {
     containers: [
       {
         name: 'main',
         image: 'i',
-        resources: { limits: { [RESOURCE]: String(count) }, requests: { [RESOURCE]: String(count) } },
+        resources: { limits: { [resource]: String(count) }, requests: { [resource]: String(count) } },
       },
     ],
   },
@@ -184,3 +186,40 @@ for (const [what, devices, problem] of [
     }
   });
 }
+
+test('allocates devices of other resources while a plug-in does not respond', async () => {
+  const it = await lab();
+  try {
+    const hanging = Promise.withResolvers<AllocateAnswer>();
+    const answer = { env: new Map(), mounts: [], devices: [], annotations: new Map(), cdiDevices: [] };
+    const endpoint = (allocate: () => Promise<AllocateAnswer>): DeviceEndpoint => ({
+      preStartRequired: false,
+      choose: async (available, size) => available.slice(0, size),
+      allocate,
+      preStart: async () => {},
+      stop: () => {},
+    });
+    const [listed] = [{ id: 'a', health: 'Healthy', numaNodes: [] }];
+    it.manager.publish(
+      'vendor.example/hangs',
+      [listed],
+      endpoint(() => hanging.promise),
+    );
+    it.manager.publish(
+      RESOURCE,
+      [listed],
+      endpoint(async () => answer),
+    );
+    const hangs = podOf('hangs', 1, 'vendor.example/hangs');
+    const works = podOf('works', 1);
+    const containerOf = ({ spec }: Pod): Container => spec?.containers[0] ?? assert.fail();
+    const waiting = it.manager.allocate(hangs, containerOf(hangs));
+    const [allocation] = await it.manager.allocate(works, containerOf(works));
+    assert.deepEqual(allocation?.ids, ['a']);
+    hanging.resolve(answer);
+    assert.equal((await waiting).length, 1);
+    assert.match(it.files.content ?? '', /uid-works[\s\S]*uid-hangs/);
+  } finally {
+    await it.stop();
+  }
+});
