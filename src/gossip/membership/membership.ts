@@ -24,6 +24,9 @@ import { createQueries, type Queries } from './queries.ts';
  */
 const MAX_OUTBOUND = 8;
 const CONFLICT_INTERVAL_MS = 60_000;
+/** Number of changes of members that are logged per interval. A member with the key can forge any number of them. */
+const LOGGED_CHANGES = 100;
+const LOG_INTERVAL_MS = 10_000;
 /**
  * Minimum interval between publications of urgent metadata. Urgent changes are rare, so the limit only stops values
  * that change back and forth.
@@ -54,6 +57,7 @@ class GossipMembership implements Membership {
   #metaTimer: Timer | undefined;
   #metaUrgent = false;
   #conflictMs = Number.NEGATIVE_INFINITY;
+  #logged = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 };
   #metaSentMs = Number.NEGATIVE_INFINITY;
   readonly #queries: Queries;
 
@@ -310,10 +314,18 @@ class GossipMembership implements Membership {
       }
       default:
         if (event.kind === 'forgotten') this.#intents.forget(event.member.name);
-        if (event.kind !== 'updated')
-          this.#log.info(`member ${event.kind}`, { name: event.member.name, address: text(event.member.address) });
+        if (event.kind !== 'updated') this.#logChange(event.kind, event.member);
         this.#emit({ kind: event.kind, member: this.#memberOf(event.member) });
     }
+  }
+
+  #logChange(kind: string, { name, address }: MemberView): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#logged.sinceMs >= LOG_INTERVAL_MS) this.#logged = { sinceMs: nowMs, count: 0 };
+    this.#logged.count++;
+    if (this.#logged.count <= LOGGED_CHANGES) this.#log.info(`member ${kind}`, { name, address: text(address) });
+    else if (this.#logged.count === LOGGED_CHANGES + 1)
+      this.#log.warn('too many changes of members; the next ones are not logged', { seconds: LOG_INTERVAL_MS / 1000 });
   }
 
   #emit(event: RingEvent): void {

@@ -4,7 +4,10 @@ import { createSocket } from 'node:dgram';
 import { createConnection } from 'node:net';
 import { test } from 'node:test';
 import { createLog } from '../../../src/base/log.ts';
+import { promptConfig } from '../../../src/gossip/core/index.ts';
+import type { GossipMessage } from '../../../src/gossip/core/port.ts';
 import { encodeMessage } from '../../../src/gossip/memberlist/index.ts';
+import { sealPacket } from '../../../src/gossip/memberlist/packet.ts';
 import type { Membership, RingEvent } from '../../../src/gossip/membership/deps.ts';
 import { eventually, type RingOptions, ringMember, stateOf } from './ring.ts';
 
@@ -182,4 +185,29 @@ test('a gossip member logs a duplicate host name once, not for every datagram', 
       await impostor.stop();
     }
   });
+});
+
+test('limits the log lines about members that another member invents', async () => {
+  const lines: string[] = [];
+  const sink = { write: (line: string) => lines.push(line) };
+  const log = createLog({ component: 'gossip', level: 0, sink, nowMs: Date.now });
+  await ring(['a'], { log }, async ([a]) => {
+    const address = a?.member('a')?.address;
+    assert.ok(address !== undefined);
+    const socket = createSocket('udp4');
+    const sealing = { keyring: undefined, label: new Uint8Array() };
+    for (let i = 1; i <= 300; i++) {
+      const forged: GossipMessage[] = [
+        { kind: 'alive', incarnation: i, node: 'x', address, meta: new Uint8Array(), versions: promptConfig.versions },
+        { kind: 'dead', incarnation: i, node: 'x', from: 'y' },
+      ];
+      socket.send(sealPacket(forged.map(encodeMessage), 0, sealing), address.port, address.ip);
+      if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await eventually('all are received', () => (a?.member('x')?.incarnation ?? 0) >= 300);
+    socket.close();
+  });
+  assert.ok(lines.some((line) => line.includes('too many changes of members')));
+  const logged = lines.filter((line) => line.includes('name=x')).length;
+  assert.ok(logged > 50 && logged <= 100, `${logged} lines`);
 });
