@@ -19,9 +19,9 @@ interface Expected {
 
 export class Expectations {
   readonly #byKey = new Map<string, Expected>();
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
 
-  constructor(clock: Clock) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 

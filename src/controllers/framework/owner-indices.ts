@@ -30,6 +30,14 @@ export function orphansIn<T extends KubeObject>(informer: Informer<T>, namespace
   return informer.byIndex('controller', `${NO_CONTROLLER}${namespace}`);
 }
 
+/** Object of the kind that controls `object`; undefined if the controller has another kind or does not exist. */
+export function ownerIn<T extends KubeObject>(owners: Informer<T>, kind: string, object: KubeObject): T | undefined {
+  const reference = controllerOf(object);
+  if (reference?.kind !== kind) return undefined;
+  const owner = owners.get(`${object.metadata?.namespace ?? ''}/${reference.name}`);
+  return owner?.metadata?.uid === reference.uid ? owner : undefined;
+}
+
 /** Indexes pods by node. Unassigned pods are found under ''. */
 export function indexByNode(informer: Informer<Pod>): void {
   addSharedIndex(informer, 'node', nodeName, OWNER);

@@ -14,10 +14,11 @@ import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { claimObjects, controllerOf, isControlledBy, mayBeAdopted } from '../../framework/core/ownership.ts';
+import { claimObjects, isControlledBy } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
-import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { deletePods, observePods } from '../../framework/owned-pods.ts';
+import { controlledBy, indexByController, orphansIn, ownerIn } from '../../framework/owner-indices.ts';
 import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
 import { slowStart } from '../../framework/slow-start.ts';
 import { type HistoryPlan, hasSameTemplate, planHistory } from './history.ts';
@@ -92,36 +93,12 @@ class DaemonSetController extends ControllerTerm {
       },
       deleted: this.#wakeAll,
     });
-    this.scope.onChange(this.#access.pods, {
-      added: (pod) => {
-        const key = this.#ownerKey(pod);
-        if (key === undefined) {
-          this.#wakeAdopters(pod);
-          return;
-        }
-        if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
-        else this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.queue.add(key);
-      },
-      updated: (pod, old) => {
-        const key = this.#ownerKey(pod);
-        const oldKey = this.#ownerKey(old);
-        if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
-        if (key === undefined) {
-          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
-          return;
-        }
-        if (pod.metadata?.deletionTimestamp !== undefined)
-          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.queue.add(key);
-      },
-      deleted: (pod) => {
-        const key = this.#ownerKey(pod);
-        if (key === undefined) return;
-        this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        this.queue.add(key);
-      },
-    });
+    const owners = {
+      keyOf: (pod: Pod) => this.#ownerKey(pod),
+      wake: (key: string) => this.queue.add(key),
+      wakeAdopters: (pod: Pod) => this.#wakeAdopters(pod),
+    };
+    this.scope.onChange(this.#access.pods, observePods(this.#expectations, owners));
     this.scope.onChange(this.#access.revisions, {
       added: this.#wakeByRevision,
       updated: this.#wakeByRevision,
@@ -134,14 +111,11 @@ class DaemonSetController extends ControllerTerm {
   };
 
   #ownerKey(object: Pod | ControllerRevision): string | undefined {
-    const reference = controllerOf(object);
-    if (reference?.kind !== 'DaemonSet') return undefined;
-    const set = this.#access.sets.get(`${object.metadata?.namespace ?? ''}/${reference.name}`);
-    return set?.metadata?.uid === reference.uid ? objectKey(set) : undefined;
+    const set = ownerIn(this.#access.sets, 'DaemonSet', object);
+    return set === undefined ? undefined : objectKey(set);
   }
 
   #wakeAdopters(pod: Pod): void {
-    if (controllerOf(pod) !== undefined) return;
     this.#wakeSets(pod.metadata?.namespace, ({ spec }) =>
       matchesLabels(storedSelectorOf(spec?.selector), pod.metadata?.labels),
     );
@@ -258,16 +232,7 @@ class DaemonSetController extends ControllerTerm {
       this.#control.create(set, daemonPod(set, plan.create[index] ?? '', hash)),
     );
     this.#expectations.creationObserved(key, plan.create.length - created.succeeded);
-    const deleted = await Promise.allSettled(
-      plan.delete.map(async (pod) => {
-        let awaited = false;
-        try {
-          awaited = await this.#control.delete(set, pod);
-        } finally {
-          if (!awaited) this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        }
-      }),
-    );
+    const deleted = await deletePods(this.#control, this.#expectations, { owner: set, key, pods: plan.delete });
     if (created.error !== undefined && !isNamespaceTerminating(created.error)) return created.error;
     return deleted.find((result) => result.status === 'rejected')?.reason;
   }

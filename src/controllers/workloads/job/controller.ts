@@ -8,11 +8,12 @@ import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { claimObjects, controllerOf, mayBeAdopted } from '../../framework/core/ownership.ts';
+import { claimObjects, controllerOf } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
-import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { observePods } from '../../framework/owned-pods.ts';
+import { controlledBy, indexByController, orphansIn, ownerIn } from '../../framework/owner-indices.ts';
 import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
 import { slowStart } from '../../framework/slow-start.ts';
 import { type Backoff, NO_BACKOFF } from './backoff.ts';
@@ -92,35 +93,26 @@ class JobController extends ControllerTerm {
         for (const pod of controlledBy(this.#access.pods, job.metadata?.uid ?? '')) this.#checkOrphan(pod);
       },
     });
+    const observed = observePods(this.#expectations, {
+      keyOf: (pod) => this.#ownerKey(pod),
+      wake: (key) => this.#wake(key),
+      wakeAdopters: (pod) => this.#wakeAdopters(pod),
+    });
     this.scope.onChange(this.#access.pods, {
       added: (pod) => {
-        const key = this.#ownerKey(pod);
-        if (key === undefined) {
-          this.#wakeAdopters(pod);
-          return this.#checkOrphan(pod);
-        }
-        if (pod.metadata?.deletionTimestamp === undefined) this.#expectations.creationObserved(key);
-        else this.#expectations.deletionObserved(key, uidOf(pod));
-        this.#wake(key);
+        if (this.#ownerOf(pod) === undefined) this.#checkOrphan(pod);
+        observed.added(pod);
       },
       updated: (pod, old) => {
         const key = this.#ownerKey(pod);
-        const oldKey = this.#ownerKey(old);
-        if (oldKey !== undefined && oldKey !== key) this.#wake(oldKey);
-        if (key === undefined) {
-          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
-          return this.#checkOrphan(pod);
-        }
-        if (!isTracked(pod)) this.#memories.get(key)?.untracked.delete(uidOf(pod));
-        if (pod.metadata?.deletionTimestamp !== undefined) this.#expectations.deletionObserved(key, uidOf(pod));
-        this.#wake(key);
+        if (key === undefined) this.#checkOrphan(pod);
+        else if (!isTracked(pod)) this.#memories.get(key)?.untracked.delete(uidOf(pod));
+        observed.updated(pod, old);
       },
       deleted: (pod) => {
         const key = this.#ownerKey(pod);
-        if (key === undefined) return;
-        this.#memories.get(key)?.untracked.delete(uidOf(pod));
-        this.#expectations.deletionObserved(key, uidOf(pod));
-        this.#wake(key);
+        if (key !== undefined) this.#memories.get(key)?.untracked.delete(uidOf(pod));
+        observed.deleted(pod);
       },
     });
   }
@@ -140,10 +132,7 @@ class JobController extends ControllerTerm {
   }
 
   #ownerOf(pod: Pod): Job | undefined {
-    const reference = controllerOf(pod);
-    if (reference?.kind !== 'Job') return undefined;
-    const job = this.#access.jobs.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
-    return job?.metadata?.uid === reference.uid ? job : undefined;
+    return ownerIn(this.#access.jobs, 'Job', pod);
   }
 
   #ownerKey(pod: Pod): string | undefined {
@@ -152,7 +141,7 @@ class JobController extends ControllerTerm {
   }
 
   #wakeAdopters(pod: Pod): void {
-    if (controllerOf(pod) !== undefined || pod.metadata?.deletionTimestamp !== undefined) return;
+    if (pod.metadata?.deletionTimestamp !== undefined) return;
     this.#wakeJobs(pod.metadata?.namespace, (job) => isSelecting(job, pod));
   }
 

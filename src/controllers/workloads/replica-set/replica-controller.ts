@@ -9,10 +9,11 @@ import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
 import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
-import { controllerOf, controllerReference, mayBeAdopted } from '../../framework/core/ownership.ts';
+import { controllerReference } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
-import { controlledBy, indexByController, orphansIn } from '../../framework/owner-indices.ts';
+import { deletePods, observePods } from '../../framework/owned-pods.ts';
+import { controlledBy, indexByController, orphansIn, ownerIn } from '../../framework/owner-indices.ts';
 import { createPodControl, isNamespaceTerminating, type PodControl } from '../../framework/pod-control.ts';
 import { slowStart } from '../../framework/slow-start.ts';
 import {
@@ -92,50 +93,20 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
         this.queue.add(objectKey(owner));
       },
     });
-    this.scope.onChange(this.#access.pods, {
-      added: (pod) => {
-        const key = this.#ownerKeyOf(pod);
-        if (key === undefined) this.#wakeAdopters(pod);
-        else if (pod.metadata?.deletionTimestamp === undefined) {
-          this.#expectations.creationObserved(key);
-          this.queue.add(key);
-        } else {
-          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-          this.queue.add(key);
-        }
-      },
-      updated: (pod, old) => {
-        const key = this.#ownerKeyOf(pod);
-        const oldKey = this.#ownerKeyOf(old);
-        if (oldKey !== undefined && oldKey !== key) this.queue.add(oldKey);
-        if (key === undefined) {
-          if (oldKey !== undefined || mayBeAdopted(pod, old)) this.#wakeAdopters(pod);
-          return;
-        }
-        // A deletion counts as observed when graceful termination begins, because the object itself may exist for a
-        // long time.
-        if (pod.metadata?.deletionTimestamp !== undefined)
-          this.#expectations.deletionObserved(key, pod.metadata.uid ?? '');
-        this.queue.add(key);
-      },
-      deleted: (pod) => {
-        const key = this.#ownerKeyOf(pod);
-        if (key === undefined) return;
-        this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        this.queue.add(key);
-      },
-    });
+    const owners = {
+      keyOf: (pod: Pod) => this.#ownerKeyOf(pod),
+      wake: (key: string) => this.queue.add(key),
+      wakeAdopters: (pod: Pod) => this.#wakeAdopters(pod),
+    };
+    this.scope.onChange(this.#access.pods, observePods(this.#expectations, owners));
   }
 
   #ownerKeyOf(pod: Pod): string | undefined {
-    const reference = controllerOf(pod);
-    if (reference?.kind !== this.#kind.type.kind) return undefined;
-    const owner = this.#access.owners.get(`${pod.metadata?.namespace ?? ''}/${reference.name}`);
-    return owner?.metadata?.uid === reference.uid ? objectKey(owner) : undefined;
+    const owner = ownerIn(this.#access.owners, this.#kind.type.kind, pod);
+    return owner === undefined ? undefined : objectKey(owner);
   }
 
   #wakeAdopters(pod: Pod): void {
-    if (controllerOf(pod) !== undefined) return;
     this.#wakeOwners(pod.metadata?.namespace, (owner) => {
       const selector = this.#kind.selector(owner);
       return !isEverything(selector) && matchesLabels(selector, pod.metadata?.labels);
@@ -201,16 +172,7 @@ class ReplicaController<T extends KubeObject & ReplicaOwner> extends ControllerT
       key,
       doomed.map((pod) => pod.metadata?.uid ?? ''),
     );
-    const results = await Promise.allSettled(
-      doomed.map(async (pod) => {
-        let awaited = false;
-        try {
-          awaited = await this.#control.delete(owner, pod);
-        } finally {
-          if (!awaited) this.#expectations.deletionObserved(key, pod.metadata?.uid ?? '');
-        }
-      }),
-    );
+    const results = await deletePods(this.#control, this.#expectations, { owner, key, pods: doomed });
     const failed = results.find((result) => result.status === 'rejected');
     if (failed === undefined || isApiError(failed.reason, 'NotFound')) return undefined;
     return { condition: { reason: 'FailedDelete', message: messageOf(failed.reason) }, error: failed.reason };
