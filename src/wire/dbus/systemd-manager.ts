@@ -1,21 +1,11 @@
 /**
  * Calls to the service manager over its private socket, where it accepts D-Bus without a bus daemon, from root only. A
  * call takes about 1 ms, while a `systemctl` process takes about 15 ms. The connection is opened on demand and closed
- * when idle, because an open connection receives every signal of every unit. Source: org.freedesktop.systemd1(5); D-Bus
- * Specification 0.43, "Authentication Protocol".
+ * when idle, because an open connection receives every signal of every unit. Source: org.freedesktop.systemd1(5).
  */
-import { connect, type Socket } from 'node:net';
 import { CodedError } from '../../base/errors.ts';
-import {
-  decodeMessage,
-  ERROR,
-  encodeCall,
-  METHOD_RETURN,
-  type Message,
-  Reader,
-  SIGNAL,
-  Writer,
-} from './dbus-messages.ts';
+import { Connection, reasonOf } from './connection.ts';
+import { ERROR, encodeCall, METHOD_RETURN, type Message, Reader, SIGNAL, Writer } from './dbus-messages.ts';
 
 const SOCKET = '/run/systemd/private';
 const DESTINATION = 'org.freedesktop.systemd1';
@@ -24,7 +14,6 @@ const MANAGER = 'org.freedesktop.systemd1.Manager';
 /** Starting or stopping a slice is immediate; the limit allows for a slow or busy host. */
 const TIMEOUT_MS = 30_000;
 const IDLE_MS = 1_000;
-const MAX_GREETING_BYTES = 4_096;
 
 /** Error response of systemd. `errorName` is the D-Bus error name, such as `org.freedesktop.systemd1.UnitExists`. */
 export class ManagerError extends CodedError {
@@ -58,16 +47,16 @@ export interface ManagerBus {
 }
 
 export function createManagerBus(path: string = SOCKET): ManagerBus {
-  let connection: Connection | undefined;
+  let calls: ManagerCalls | undefined;
   const call = <T>(
     target: string,
     member: string,
     signature: string,
     write: (body: Writer) => void,
-    read: (body: Reader, open: Connection) => T | Promise<T>,
+    read: (body: Reader, open: ManagerCalls) => T | Promise<T>,
   ): Promise<T> => {
-    if (connection === undefined || connection.closed) connection = new Connection(path);
-    return connection.call(target, member, signature, write, read);
+    if (calls === undefined || calls.isClosed) calls = new ManagerCalls(path);
+    return calls.call(target, member, signature, write, read);
   };
   return {
     call: (member, signature, write) => call(MANAGER, member, signature, write, () => undefined),
@@ -90,34 +79,27 @@ export function createManagerBus(path: string = SOCKET): ManagerBus {
   };
 }
 
-class Connection {
-  closed = false;
-  private readonly socket: Socket;
+/** Calls over one connection. */
+class ManagerCalls {
+  readonly #connection: Connection;
   /** Serial number by call. */
-  private readonly calls = new Map<Pending, number>();
+  readonly #calls = new Map<Pending, number>();
   /** Job by call. Concurrent calls for one unit may get the same job. */
-  private readonly jobs = new Map<Pending, string>();
-  private received: Buffer = Buffer.alloc(0);
-  private greeted = false;
-  /**
-   * Messages queued until the handshake is complete: systemd does not process data that it reads together with the
-   * handshake until more data arrives.
-   */
-  private unsent: Buffer[] = [];
-  private serial = 0;
-  private idle: NodeJS.Timeout | undefined;
+  readonly #jobs = new Map<Pending, string>();
+  #serial = 0;
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(path: string) {
-    this.socket = connect(path);
-    this.socket.on('data', (part: Buffer) => this.receive(part));
-    this.socket.on('error', (error) =>
-      this.close(new CodedError('systemd', `${path}: ${error.message}`, { cause: error })),
-    );
-    this.socket.on('close', () => this.close(new CodedError('systemd', `${path}: systemd closed the connection`)));
-    // systemd gets the user ID of this process from the kernel. AUTH EXTERNAL requires that the client also names it,
-    // in hexadecimal.
-    const uid = Buffer.from(String(process.geteuid?.() ?? 0)).toString('hex');
-    this.socket.write(`\0AUTH EXTERNAL ${uid}\r\nBEGIN\r\n`);
+    this.#connection = new Connection({
+      path,
+      server: 'systemd',
+      onMessage: (message) => this.#handle(message),
+      onClose: (error) => this.#onClose(error),
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed;
   }
 
   call<T>(
@@ -125,14 +107,14 @@ class Connection {
     member: string,
     signature: string,
     write: (body: Writer) => void,
-    read: (body: Reader, open: Connection) => T | Promise<T>,
+    read: (body: Reader, open: ManagerCalls) => T | Promise<T>,
   ): Promise<T> {
     const body = new Writer();
     write(body);
-    this.serial += 1;
-    const { serial } = this;
-    const answer = this.expect(this.calls, serial, member, (reader) => read(reader, this));
-    this.send(
+    this.#serial += 1;
+    const serial = this.#serial;
+    const answer = this.#expect(this.#calls, serial, member, (reader) => read(reader, this));
+    this.#connection.send(
       encodeCall({
         serial,
         destination: DESTINATION,
@@ -146,37 +128,32 @@ class Connection {
     return answer;
   }
 
-  private send(message: Buffer): void {
-    if (this.greeted) this.socket.write(message);
-    else this.unsent.push(message);
-  }
-
   /** `job` is the object path in the response to the call. */
   jobEnded(job: string, member: string): Promise<void> {
-    return this.expect(this.jobs, job, member, (body) => {
+    return this.#expect(this.#jobs, job, member, (body) => {
       const result = body.string();
       if (result !== 'done') throw new CodedError('systemd', `${member}: the job ended as ${result}`);
     });
   }
 
-  private expect<T, Key>(
+  #expect<T, Key>(
     expected: Map<Pending, Key>,
     key: Key,
     member: string,
     read: (body: Reader) => T | Promise<T>,
   ): Promise<T> {
-    clearTimeout(this.idle);
+    clearTimeout(this.#idle);
     return new Promise<T>((resolve, reject) => {
       const timer = setTimeout(() => {
         expected.delete(entry);
         reject(new CodedError('systemd', `${member}: systemd gave no answer within ${TIMEOUT_MS / 1000} s`));
-        this.rest();
+        this.#rest();
       }, TIMEOUT_MS);
       const settle = (act: () => void): void => {
         clearTimeout(timer);
         expected.delete(entry);
         act();
-        this.rest();
+        this.#rest();
       };
       const entry: Pending = {
         member,
@@ -194,44 +171,12 @@ class Connection {
     });
   }
 
-  private receive(part: Buffer): void {
-    try {
-      this.received = this.received.length === 0 ? part : Buffer.concat([this.received, part]);
-      if (!this.greeted && !this.readGreeting()) return;
-      for (;;) {
-        const next = decodeMessage(this.received);
-        if (next === undefined) return;
-        this.received = this.received.subarray(next.end);
-        this.handle(next.message);
-      }
-    } catch (error) {
-      this.close(error instanceof Error ? error : new Error(String(error)));
-    }
-  }
-
-  private readGreeting(): boolean {
-    const end = this.received.indexOf('\r\n');
-    if (end < 0) {
-      if (this.received.length > MAX_GREETING_BYTES)
-        throw new CodedError('systemd', 'no D-Bus server is at this socket');
-      return false;
-    }
-    const line = this.received.toString('latin1', 0, end);
-    if (!line.startsWith('OK '))
-      throw new CodedError('systemd', `systemd refuses the connection: ${line.slice(0, 100)}`);
-    this.received = this.received.subarray(end + 2);
-    this.greeted = true;
-    for (const message of this.unsent) this.socket.write(message);
-    this.unsent = [];
-    return true;
-  }
-
-  private handle(message: Message): void {
+  #handle(message: Message): void {
     if (message.type === METHOD_RETURN) {
-      for (const call of waitingFor(this.calls, message.replySerial)) call.answered(new Reader(message.body));
+      for (const call of waitingFor(this.#calls, message.replySerial)) call.answered(new Reader(message.body));
     } else if (message.type === ERROR) {
-      const reason = message.signature.startsWith('s') ? new Reader(message.body).string() : message.errorName;
-      for (const call of waitingFor(this.calls, message.replySerial))
+      const reason = reasonOf(message);
+      for (const call of waitingFor(this.#calls, message.replySerial))
         call.failed(new ManagerError(message.errorName, `${call.member}: ${reason}`));
     } else if (message.type === SIGNAL && message.member === 'JobRemoved' && message.signature === 'uoss') {
       const body = new Reader(message.body);
@@ -239,23 +184,21 @@ class Connection {
       const job = body.string();
       // Skip the unit's name before the result.
       body.string();
-      for (const waiter of waitingFor(this.jobs, job)) waiter.answered(new Reader(message.body, body.position));
+      for (const waiter of waitingFor(this.#jobs, job)) waiter.answered(new Reader(message.body, body.position));
     }
   }
 
   /** Lets the process exit while no call is pending, and schedules closing the socket. */
-  private rest(): void {
-    if (this.closed || this.calls.size > 0 || this.jobs.size > 0) return;
-    clearTimeout(this.idle);
-    this.idle = setTimeout(() => this.close(new CodedError('systemd', 'the connection was idle')), IDLE_MS).unref();
+  #rest(): void {
+    if (this.isClosed || this.#calls.size > 0 || this.#jobs.size > 0) return;
+    clearTimeout(this.#idle);
+    const close = (): void => this.#connection.close(new CodedError('systemd', 'the connection was idle'));
+    this.#idle = setTimeout(close, IDLE_MS).unref();
   }
 
-  private close(error: Error): void {
-    if (this.closed) return;
-    this.closed = true;
-    clearTimeout(this.idle);
-    this.socket.destroy();
-    for (const each of [...this.calls.keys(), ...this.jobs.keys()]) each.failed(error);
+  #onClose(error: Error): void {
+    clearTimeout(this.#idle);
+    for (const each of [...this.#calls.keys(), ...this.#jobs.keys()]) each.failed(error);
   }
 }
 

@@ -54,8 +54,9 @@ describe('the login manager', () => {
         bytes = Buffer.concat([bytes, part]);
         if (!greeted) {
           const end = bytes.indexOf('BEGIN\r\n');
-          if (bytes.includes('AUTH EXTERNAL') && end < 0) socket.write('OK 0123456789abcdef0123456789abcdef\r\n');
           if (end < 0) return;
+          assert.ok(bytes.includes('AUTH EXTERNAL'));
+          socket.write('OK 0123456789abcdef0123456789abcdef\r\n');
           greeted = true;
           bytes = bytes.subarray(end + 7);
         }
