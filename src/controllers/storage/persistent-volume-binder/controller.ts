@@ -1,13 +1,15 @@
 /** Binds claims to volumes. Plan in controllers/storage/persistent-volume-binder. */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
+import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { defaultClassOf } from '../../../api/volumes/binding.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
-import type { ResourceClient } from '../../../client/types.ts';
-import { candidateWaker } from '../../framework/candidates.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
 import { type BinderPlan, type BinderStep, planClaim, planVolume } from './plan.ts';
@@ -23,36 +25,96 @@ export const volumeBinderController: ControllerSpec = {
   prepare,
 };
 
-function prepare(handle: ControllerHandle): ControllerRun {
-  const volumes = handle.informer(resources.persistentVolumes);
-  const claims = handle.informer(resources.persistentVolumeClaims);
-  const classes = handle.informer(resources.storageClasses);
-  const pods = handle.informer(resources.pods);
-  indexByClaim(pods);
-  const volumeClient = handle.writer(resources.persistentVolumes);
-  const claimClient = handle.writer(resources.persistentVolumeClaims);
+interface Access {
+  readonly volumes: Informer<PersistentVolume>;
+  readonly claims: Informer<PersistentVolumeClaim>;
+  readonly classes: Informer<StorageClass>;
+  readonly pods: Informer<Pod>;
+  readonly volumeClient: ResourceClient<PersistentVolume>;
+  readonly claimClient: ResourceClient<PersistentVolumeClaim>;
+}
 
-  const write = (step: BinderStep): Promise<PersistentVolume | PersistentVolumeClaim> => {
-    switch (step.kind) {
-      case 'claim':
-        return claimClient.update(step.object);
-      case 'claimStatus':
-        return claimClient.update(step.object, { subresource: 'status' });
-      case 'volume':
-        return volumeClient.update(step.object);
-      case 'volumeStatus':
-        return volumeClient.update(step.object, { subresource: 'status' });
+function prepare(handle: ControllerHandle): ControllerRun {
+  const access: Access = {
+    volumes: handle.informer(resources.persistentVolumes),
+    claims: handle.informer(resources.persistentVolumeClaims),
+    classes: handle.informer(resources.storageClasses),
+    pods: handle.informer(resources.pods),
+    volumeClient: handle.writer(resources.persistentVolumes),
+    claimClient: handle.writer(resources.persistentVolumeClaims),
+  };
+  indexByClaim(access.pods);
+  return (scope) => new VolumeBinder(handle, access, scope).start();
+}
+
+/** The queue contains keys of claims, which have a namespace, and names of volumes. */
+class VolumeBinder extends ControllerTerm {
+  readonly #access: Access;
+  readonly #wakeClaims: CandidateWaker<PersistentVolumeClaim>;
+  readonly #wakeVolumes: CandidateWaker<PersistentVolume>;
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    // The queue has a single worker, because two claims that are planned concurrently could select the same volume.
+    super(handle, scope, 1);
+    this.#access = access;
+    this.#wakeClaims = candidateWaker(scope, access.claims, (claim) => this.queue.add(objectKey(claim)));
+    this.#wakeVolumes = candidateWaker(scope, access.volumes, (volume) => this.queue.add(volume.metadata?.name ?? ''));
+  }
+
+  override start(): void {
+    const { claims, volumes, classes, pods } = this.#access;
+    this.scope.onChange(claims, {
+      added: this.#wakeSides,
+      updated: this.#wakeSides,
+      deleted: (claim) => {
+        const key = objectKey(claim);
+        this.#wakeVolumes(undefined, (volume) => claimKeyOf(volume) === key);
+      },
+    });
+    this.scope.onChange(volumes, {
+      added: this.#wakeVolume,
+      updated: this.#wakeVolume,
+      deleted: (volume) => this.#wakeClaims(undefined, (claim) => claim.spec?.volumeName === volume.metadata?.name),
+    });
+    this.scope.onChange(classes, { added: this.#wakeUnbound, updated: this.#wakeUnbound });
+    this.scope.onChange(pods, { added: this.#wakeClaimsOf });
+  }
+
+  readonly #wakeUnbound = (): void => this.#wakeClaims(undefined, (claim) => claim.status?.phase !== 'Bound');
+
+  readonly #wakeSides = (claim: PersistentVolumeClaim): void => {
+    this.queue.add(objectKey(claim));
+    const name = claim.spec?.volumeName ?? '';
+    if (name !== '') this.queue.add(name);
+  };
+
+  readonly #wakeVolume = (volume: PersistentVolume): void => {
+    this.queue.add(volume.metadata?.name ?? '');
+    const key = claimKeyOf(volume);
+    if (key !== undefined) this.queue.add(key);
+    if (volume.status?.phase === 'Available') this.#wakeUnbound();
+  };
+
+  readonly #wakeClaimsOf = (pod: Pod): void => {
+    for (const name of claimNames(pod)) {
+      const key = `${pod.metadata?.namespace ?? ''}/${name}`;
+      if (this.#access.claims.get(key)?.status?.phase === 'Pending') this.queue.add(key);
     }
   };
 
-  async function syncClaim(key: string): Promise<void> {
+  protected override async sync(key: string): Promise<void> {
+    await ignoreNotFound(() => (key.includes('/') ? this.#syncClaim(key) : this.#syncVolume(key)));
+  }
+
+  async #syncClaim(key: string): Promise<void> {
+    const { claims, volumes, classes, pods, volumeClient } = this.#access;
     const copies = new Copies();
     const first = claims.get(key);
     if (first === undefined) return;
     // The volume is read live, because a claim whose volume is only missing in the informer must not be marked as lost.
     const name = first.spec?.volumeName ?? '';
     if (name !== '' && volumes.get(name) === undefined) copies.keep(await find(volumeClient, name));
-    await carryOut(copies, first, (claim) =>
+    await this.#carryOut(copies, first, (claim) =>
       planClaim(claim, {
         volumes: volumes.list().map((volume) => copies.newest(volume)),
         volume: (each) => copies.get(each) ?? volumes.get(each),
@@ -63,27 +125,32 @@ function prepare(handle: ControllerHandle): ControllerRun {
     );
   }
 
-  async function syncVolume(name: string): Promise<void> {
-    const first = volumes.get(name);
+  async #syncVolume(name: string): Promise<void> {
+    const first = this.#access.volumes.get(name);
     if (first === undefined) return;
     const copies = new Copies();
-    await carryOut(
+    await this.#carryOut(
       copies,
       first,
       (volume) => planVolume(volume, copies.claimOf(volume)),
-      async (volume) => {
-        const { namespace = '', name: claimName = '', uid = '' } = volume.spec?.claimRef ?? {};
-        if (uid === '' || copies.claimOf(volume) !== undefined) return;
-        const known = claims.get(`${namespace}/${claimName}`);
-        // A volume is released only when the API server confirms that its claim is deleted, because released data may
-        // be deleted.
-        copies.keep(known?.metadata?.uid === uid ? known : await find(claimClient, claimName, namespace));
-      },
+      (volume) => this.#keepClaimOf(volume, copies),
     );
   }
 
+  /**
+   * Adds the claim of a volume to the copies. A volume is released only when the API server confirms that its claim is
+   * deleted, because released data may be deleted.
+   */
+  async #keepClaimOf(volume: PersistentVolume, copies: Copies): Promise<void> {
+    const { claims, claimClient } = this.#access;
+    const { namespace = '', name = '', uid = '' } = volume.spec?.claimRef ?? {};
+    if (uid === '' || copies.claimOf(volume) !== undefined) return;
+    const known = claims.get(`${namespace}/${name}`);
+    copies.keep(known?.metadata?.uid === uid ? known : await find(claimClient, name, namespace));
+  }
+
   /** Performs the planned write and plans again with its result, until no write is left. */
-  async function carryOut<T extends PersistentVolume | PersistentVolumeClaim>(
+  async #carryOut<T extends PersistentVolume | PersistentVolumeClaim>(
     copies: Copies,
     first: T,
     plan: (object: T) => BinderPlan,
@@ -93,53 +160,27 @@ function prepare(handle: ControllerHandle): ControllerRun {
     for (let count = 0; count < MAX_STEPS; count++) {
       await before?.(object);
       const { step, event } = plan(object);
-      if (event !== undefined) handle.recorder.event(object, event.type, event.reason, event.message);
+      if (event !== undefined) this.handle.recorder.event(object, event.type, event.reason, event.message);
       if (step === undefined) return;
-      const next = await write(step);
+      const next = await this.#write(step);
       copies.keep(next);
       if (next.metadata?.uid === object.metadata?.uid) object = next as T;
     }
   }
 
-  return (scope) => {
-    // The queue has a single worker, because two claims that are planned concurrently could select the same volume.
-    const queue = scope.queue((key) => ignoreNotFound(() => (key.includes('/') ? syncClaim(key) : syncVolume(key))), 1);
-    const wakeClaims = candidateWaker(scope, claims, (claim) => queue.add(objectKey(claim)));
-    const wakeVolumes = candidateWaker(scope, volumes, (volume) => queue.add(volume.metadata?.name ?? ''));
-    const wakeUnbound = (): void => wakeClaims(undefined, (claim) => claim.status?.phase !== 'Bound');
-    const wakeSides = (claim: PersistentVolumeClaim): void => {
-      queue.add(objectKey(claim));
-      const name = claim.spec?.volumeName ?? '';
-      if (name !== '') queue.add(name);
-    };
-    scope.onChange(claims, {
-      added: wakeSides,
-      updated: wakeSides,
-      deleted: (claim) => {
-        const key = objectKey(claim);
-        wakeVolumes(undefined, (volume) => claimKeyOf(volume) === key);
-      },
-    });
-    const wakeVolume = (volume: PersistentVolume): void => {
-      queue.add(volume.metadata?.name ?? '');
-      const key = claimKeyOf(volume);
-      if (key !== undefined) queue.add(key);
-      if (volume.status?.phase === 'Available') wakeUnbound();
-    };
-    scope.onChange(volumes, {
-      added: wakeVolume,
-      updated: wakeVolume,
-      deleted: (volume) => wakeClaims(undefined, (claim) => claim.spec?.volumeName === volume.metadata?.name),
-    });
-    scope.onChange(classes, { added: wakeUnbound, updated: wakeUnbound });
-    const wakeClaimsOf = (pod: Pod): void => {
-      for (const name of claimNames(pod)) {
-        const key = `${pod.metadata?.namespace ?? ''}/${name}`;
-        if (claims.get(key)?.status?.phase === 'Pending') queue.add(key);
-      }
-    };
-    scope.onChange(pods, { added: wakeClaimsOf });
-  };
+  #write(step: BinderStep): Promise<PersistentVolume | PersistentVolumeClaim> {
+    const { claimClient, volumeClient } = this.#access;
+    switch (step.kind) {
+      case 'claim':
+        return claimClient.update(step.object);
+      case 'claimStatus':
+        return claimClient.update(step.object, { subresource: 'status' });
+      case 'volume':
+        return volumeClient.update(step.object);
+      case 'volumeStatus':
+        return volumeClient.update(step.object, { subresource: 'status' });
+    }
+  }
 }
 
 /** Objects of one sync that are newer than the informers' copies. */
