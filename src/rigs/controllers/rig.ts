@@ -8,8 +8,15 @@ import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../api/meta/equality.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
 import { resources } from '../../api/resources.ts';
+import type { Informer, ResourceClient } from '../../client/types.ts';
 import { attemptAll } from '../../controllers/framework/attempt-all.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../controllers/framework/framework.ts';
+import { ControllerTerm } from '../../controllers/framework/controller-term.ts';
+import type {
+  ControllerHandle,
+  ControllerRun,
+  ControllerSpec,
+  RunScope,
+} from '../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../controllers/framework/ignore-not-found.ts';
 import { type Eviction, isReady, planRigs, type RigPlan, type Ungating } from '../core/plan.ts';
 import { claimNameOf, fixturesOf } from '../core/pods.ts';
@@ -26,112 +33,67 @@ export const rigController: ControllerSpec = {
 /** Single key of the work queue: claims compete for rigs, so all claims are planned together. */
 const ALL = 'all';
 
-function prepare(handle: ControllerHandle): ControllerRun {
-  const rigs = handle.informer(resources.rigs);
-  const claims = handle.informer(resources.rigClaims);
-  const pods = handle.informer(resources.pods);
-  const nodes = handle.informer(resources.nodes);
-  const deviceClaims = handle.informer(resources.resourceClaims);
-  const rigClient = handle.writer(resources.rigs);
-  const claimClient = handle.writer(resources.rigClaims);
-  const podClient = handle.writer(resources.pods);
-
+interface Access {
+  readonly rigs: Informer<Rig>;
+  readonly claims: Informer<RigClaim>;
+  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<Node>;
+  readonly deviceClaims: Informer<ResourceClaim>;
+  readonly rigClient: ResourceClient<Rig>;
+  readonly claimClient: ResourceClient<RigClaim>;
+  readonly podClient: ResourceClient<Pod>;
   /**
-   * Claims as last written. They may be newer than the informer's copies, and planning with an older copy could grant a
-   * rig twice.
+   * Claims as last written in any term. They may be newer than the informer's copies, and planning with an older copy
+   * could grant a rig twice.
    */
-  const written = new Map<string, RigClaim>();
-  const newest = (claim: RigClaim): RigClaim => {
-    const key = objectKey(claim);
-    const own = written.get(key);
-    if (own === undefined) return claim;
-    if (own.metadata?.uid === claim.metadata?.uid && version(own) > version(claim)) return own;
-    written.delete(key);
-    return claim;
-  };
+  readonly written: Map<string, RigClaim>;
+}
 
-  const writeClaim = async (claim: RigClaim, status: NonNullable<RigClaim['status']>): Promise<void> => {
-    if (semanticEqual(claim.status, status)) return;
-    await ignoreNotFound(async () => {
-      written.set(objectKey(claim), await claimClient.update({ ...claim, status }, { subresource: 'status' }));
-    });
-    const was = claim.status?.phase ?? 'Queued';
-    const message = status.conditions?.[0]?.message ?? '';
-    if (status.phase !== was && status.phase !== undefined)
-      handle.recorder.event(claim, status.phase === 'Expired' ? 'Warning' : 'Normal', `Rig${status.phase}`, message);
+function prepare(handle: ControllerHandle): ControllerRun {
+  const access: Access = {
+    rigs: handle.informer(resources.rigs),
+    claims: handle.informer(resources.rigClaims),
+    pods: handle.informer(resources.pods),
+    nodes: handle.informer(resources.nodes),
+    deviceClaims: handle.informer(resources.resourceClaims),
+    rigClient: handle.writer(resources.rigs),
+    claimClient: handle.writer(resources.rigClaims),
+    podClient: handle.writer(resources.pods),
+    written: new Map(),
   };
+  return (scope) => new RigController(handle, access, scope).start();
+}
 
-  const evict = async ({ pod, reason, message }: Eviction): Promise<void> => {
-    const { name = '', namespace, uid } = pod.metadata ?? {};
-    handle.recorder.event(pod, 'Warning', reason, message);
-    await ignoreNotFound(() => podClient.delete(name, namespace, uid === undefined ? {} : { preconditions: { uid } }));
-  };
+class RigController extends ControllerTerm {
+  readonly #access: Access;
+  /** UIDs of pods whose rejection was reported by an event. */
+  readonly #reported = new Set<string>();
 
-  const ungate = async ({ pod, gate, nodeSelector }: Ungating): Promise<void> => {
-    const { name = '', namespace, uid } = pod.metadata ?? {};
-    const schedulingGates = [{ name: gate, $patch: 'delete' }];
-    const patch = { metadata: { uid }, spec: { schedulingGates, nodeSelector } };
-    await ignoreNotFound(() => podClient.patch(name, namespace, 'strategic', patch));
-  };
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    super(handle, scope, 1);
+    this.#access = access;
+  }
 
-  const release = async (claim: RigClaim): Promise<void> => {
-    const current = newest(claim);
-    const finalizers = (current.metadata?.finalizers ?? []).filter((each) => each !== RELEASE_FINALIZER);
-    await ignoreNotFound(() => claimClient.update({ ...current, metadata: { ...current.metadata, finalizers } }));
-  };
-
-  const carryOut = async (plan: RigPlan, known: readonly RigClaim[]): Promise<void> => {
-    const writes: (() => Promise<unknown>)[] = [];
-    for (const claim of known) {
-      const status = plan.claims.get(objectKey(claim));
-      if (status !== undefined) writes.push(() => writeClaim(claim, status));
-    }
-    for (const rig of rigs.list()) {
-      const status = plan.rigs.get(rig.metadata?.name ?? '');
-      if (status === undefined || semanticEqual(rig.status ?? {}, status)) continue;
-      writes.push(() => ignoreNotFound(() => rigClient.update({ ...rig, status }, { subresource: 'status' })));
-    }
-    for (const each of plan.evict) writes.push(() => evict(each));
-    for (const each of plan.release) writes.push(() => release(each));
-    for (const each of plan.ungate) writes.push(() => ungate(each));
-    await attemptAll(writes, (write) => write());
-  };
-
-  return (scope) => {
-    const reported = new Set<string>();
-    const queue = scope.queue(async () => {
-      const { nowMs } = handle.plan();
-      const known = claims.list().map(newest);
-      for (const key of written.keys()) if (claims.get(key) === undefined) written.delete(key);
-      const using = { pods: pods.list().filter(usesRig), deviceClaims: deviceClaims.list() };
-      const plan = planRigs({ rigs: rigs.list(), claims: known, nodes: nodes.list(), ...using }, nowMs);
-      if (plan.nextMs !== undefined) queue.addAfter(ALL, Math.max(0, plan.nextMs - nowMs));
-      for (const { pod, reason, message } of plan.refused) {
-        const uid = pod.metadata?.uid ?? '';
-        if (!reported.has(uid)) handle.recorder.event(pod, 'Warning', reason, message);
-        reported.add(uid);
-      }
-      if (plan.refused.length === 0) reported.clear();
-      await carryOut(plan, known);
-    }, 1);
-    const wake = (): void => queue.add(ALL);
-    scope.onChange(rigs, {
+  override start(): void {
+    const { rigs, claims, pods, nodes, deviceClaims } = this.#access;
+    const wake = (): void => this.queue.add(ALL);
+    const wakeForPod = (pod: Pod): void => {
+      if (usesRig(pod)) wake();
+    };
+    const wakeForFixture = (...versions: readonly ResourceClaim[]): void => {
+      if (versions.some((each) => claimedFixtures(each).length > 0)) wake();
+    };
+    this.scope.onChange(rigs, {
       added: wake,
       updated: (rig, old) => {
         if (!semanticEqual(facts(rig), facts(old))) wake();
       },
       deleted: wake,
     });
-    scope.onChange(claims, { added: wake, updated: wake, deleted: wake });
-    const wakeForPod = (pod: Pod): void => {
-      if (usesRig(pod)) wake();
-    };
-    scope.onChange(pods, { added: wakeForPod, updated: wakeForPod, deleted: wakeForPod });
-    const wakeForFixture = (...versions: readonly ResourceClaim[]): void => {
-      if (versions.some((each) => claimedFixtures(each).length > 0)) wake();
-    };
-    scope.onChange(deviceClaims, { added: wakeForFixture, updated: wakeForFixture, deleted: wakeForFixture });
-    scope.onChange(nodes, {
+    this.scope.onChange(claims, { added: wake, updated: wake, deleted: wake });
+    this.scope.onChange(pods, { added: wakeForPod, updated: wakeForPod, deleted: wakeForPod });
+    this.scope.onChange(deviceClaims, { added: wakeForFixture, updated: wakeForFixture, deleted: wakeForFixture });
+    this.scope.onChange(nodes, {
       added: wake,
       updated: (node, old) => {
         const names = fixtureNames(node);
@@ -139,7 +101,91 @@ function prepare(handle: ControllerHandle): ControllerRun {
       },
       deleted: wake,
     });
-  };
+  }
+
+  protected override async sync(): Promise<void> {
+    const { rigs, claims, pods, nodes, deviceClaims, written } = this.#access;
+    const { nowMs } = this.handle.plan();
+    const known = claims.list().map((claim) => this.#newest(claim));
+    for (const key of written.keys()) if (claims.get(key) === undefined) written.delete(key);
+    const using = { pods: pods.list().filter(usesRig), deviceClaims: deviceClaims.list() };
+    const plan = planRigs({ rigs: rigs.list(), claims: known, nodes: nodes.list(), ...using }, nowMs);
+    if (plan.nextMs !== undefined) this.queue.addAfter(ALL, Math.max(0, plan.nextMs - nowMs));
+    this.#reportRefused(plan);
+    await this.#carryOut(plan, known);
+  }
+
+  /** Returns the informer's copy, unless this controller wrote a later version. */
+  #newest(claim: RigClaim): RigClaim {
+    const { written } = this.#access;
+    const key = objectKey(claim);
+    const own = written.get(key);
+    if (own === undefined) return claim;
+    if (own.metadata?.uid === claim.metadata?.uid && version(own) > version(claim)) return own;
+    written.delete(key);
+    return claim;
+  }
+
+  #reportRefused({ refused }: RigPlan): void {
+    for (const { pod, reason, message } of refused) {
+      const uid = pod.metadata?.uid ?? '';
+      if (!this.#reported.has(uid)) this.handle.recorder.event(pod, 'Warning', reason, message);
+      this.#reported.add(uid);
+    }
+    if (refused.length === 0) this.#reported.clear();
+  }
+
+  async #carryOut(plan: RigPlan, known: readonly RigClaim[]): Promise<void> {
+    const writes: (() => Promise<unknown>)[] = [];
+    for (const claim of known) {
+      const status = plan.claims.get(objectKey(claim));
+      if (status !== undefined) writes.push(() => this.#writeClaim(claim, status));
+    }
+    for (const rig of this.#access.rigs.list()) {
+      const status = plan.rigs.get(rig.metadata?.name ?? '');
+      if (status === undefined || semanticEqual(rig.status ?? {}, status)) continue;
+      const changed = { ...rig, status };
+      writes.push(() => ignoreNotFound(() => this.#access.rigClient.update(changed, { subresource: 'status' })));
+    }
+    for (const each of plan.evict) writes.push(() => this.#evict(each));
+    for (const each of plan.release) writes.push(() => this.#release(each));
+    for (const each of plan.ungate) writes.push(() => this.#ungate(each));
+    await attemptAll(writes, (write) => write());
+  }
+
+  async #writeClaim(claim: RigClaim, status: NonNullable<RigClaim['status']>): Promise<void> {
+    if (semanticEqual(claim.status, status)) return;
+    await ignoreNotFound(async () => {
+      const { claimClient, written } = this.#access;
+      written.set(objectKey(claim), await claimClient.update({ ...claim, status }, { subresource: 'status' }));
+    });
+    const was = claim.status?.phase ?? 'Queued';
+    if (status.phase === was || status.phase === undefined) return;
+    const type = status.phase === 'Expired' ? 'Warning' : 'Normal';
+    this.handle.recorder.event(claim, type, `Rig${status.phase}`, status.conditions?.[0]?.message ?? '');
+  }
+
+  async #evict({ pod, reason, message }: Eviction): Promise<void> {
+    const { name = '', namespace, uid } = pod.metadata ?? {};
+    this.handle.recorder.event(pod, 'Warning', reason, message);
+    const options = uid === undefined ? {} : { preconditions: { uid } };
+    await ignoreNotFound(() => this.#access.podClient.delete(name, namespace, options));
+  }
+
+  async #ungate({ pod, gate, nodeSelector }: Ungating): Promise<void> {
+    const { name = '', namespace, uid } = pod.metadata ?? {};
+    const schedulingGates = [{ name: gate, $patch: 'delete' }];
+    const patch = { metadata: { uid }, spec: { schedulingGates, nodeSelector } };
+    await ignoreNotFound(() => this.#access.podClient.patch(name, namespace, 'strategic', patch));
+  }
+
+  /** Removes the finalizer of a claim whose rig is free. */
+  async #release(claim: RigClaim): Promise<void> {
+    const current = this.#newest(claim);
+    const finalizers = (current.metadata?.finalizers ?? []).filter((each) => each !== RELEASE_FINALIZER);
+    const released = { ...current, metadata: { ...current.metadata, finalizers } };
+    await ignoreNotFound(() => this.#access.claimClient.update(released));
+  }
 }
 
 const version = ({ metadata }: KubeObject): bigint => BigInt(metadata?.resourceVersion ?? '0');
