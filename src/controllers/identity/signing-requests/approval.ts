@@ -20,9 +20,9 @@ export interface ApprovalSnapshot {
   /** Node named by the request, if it exists. */
   readonly node: Node | undefined;
   /**
-   * For `system:bootstrap:<id>`: expiration time of the token from its secret; `'gone'` if the secret does not exist.
+   * For `system:bootstrap:<id>`: expiration time of the token from its secret; `'absent'` if the secret does not exist.
    */
-  readonly tokenEndsAtMs: number | 'gone' | undefined;
+  readonly tokenEndsAtMs: number | 'absent' | undefined;
   readonly evidence: ServingEvidence;
 }
 
@@ -65,7 +65,7 @@ function approveClient(snapshot: ApprovalSnapshot, nowMs: number): ApprovalPlan 
     return { kind: 'ignore', why: `node ${facts.commonName.slice(NODE_PREFIX.length)} exists and is ready` };
   }
   const ends = snapshot.tokenEndsAtMs;
-  if (ends === 'gone') return { kind: 'ignore', why: 'the bootstrap token does not exist' };
+  if (ends === 'absent') return { kind: 'ignore', why: 'the bootstrap token does not exist' };
   if (ends !== undefined && ends <= nowMs) return { kind: 'ignore', why: 'the bootstrap token has expired' };
   return {
     kind: 'approve-if-allowed',

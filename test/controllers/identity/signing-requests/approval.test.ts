@@ -135,7 +135,7 @@ test('approves a bootstrap identity for a free name or a node that is not ready,
   assert.equal(approve({ username }, { node: node('n', { ready: 'True' }) }).kind, 'ignore');
   assert.equal(approve({ username }, { tokenEndsAtMs: NOW + 1 }).kind, 'approve-if-allowed');
   assert.equal(approve({ username }, { tokenEndsAtMs: NOW }).kind, 'ignore');
-  assert.equal(approve({ username }, { tokenEndsAtMs: 'gone' }).kind, 'ignore');
+  assert.equal(approve({ username }, { tokenEndsAtMs: 'absent' }).kind, 'ignore');
 });
 
 test('rejects another node that requests the name of a live node', () => {
