@@ -5,6 +5,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { peerAddress } from '../../base/addresses/addresses.ts';
 import type { Clock, RandomSource } from '../../base/clock.ts';
 import { parseJson } from '../../base/json/json.ts';
+import { omitEmpty, omitUndefined } from '../../base/json/omit-fields.ts';
 import { microTimestamp } from '../../base/times.ts';
 import type { Decision } from '../core/authorization/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
@@ -296,26 +297,17 @@ export class AuditRecord {
     const name = info.name === '' ? known['name'] : info.name;
     return {
       resource: info.plural,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(name === undefined ? {} : { name }),
-      ...(known['uid'] === undefined ? {} : { uid: known['uid'] }),
-      ...(info.group === '' ? {} : { apiGroup: info.group }),
+      ...omitUndefined({ namespace, name, uid: known['uid'] }),
+      ...omitEmpty({ apiGroup: info.group }),
       apiVersion: info.version,
-      ...(known['resourceVersion'] === undefined ? {} : { resourceVersion: known['resourceVersion'] }),
-      ...(info.subresource === '' ? {} : { subresource: info.subresource }),
+      ...omitUndefined({ resourceVersion: known['resourceVersion'] }),
+      ...omitEmpty({ subresource: info.subresource }),
     };
   }
 
   #status(code: number): JsonObject {
     const { status, message, reason, details } = (this.#failure ?? {}) as Record<string, JsonValue | undefined>;
-    return {
-      metadata: {},
-      ...(status === undefined ? {} : { status }),
-      ...(message === undefined ? {} : { message }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(details === undefined ? {} : { details }),
-      code,
-    };
+    return { metadata: {}, ...omitUndefined({ status, message, reason, details }), code };
   }
 }
 

@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { omitEmpty, omitUndefined } from '../../base/json/omit-fields.ts';
 import type { Log } from '../../base/log.ts';
 import { type Action, type Decision, isPathAction, type SelectorTerm } from '../core/authorization/types.ts';
 import { callRemoteWithRetry, type RemoteDeps, type RemoteEndpoint } from '../webhooks/remote.ts';
@@ -136,22 +137,22 @@ function specOf(user: UserInfo, action: Action): JsonObject {
     ...(isPathAction(action)
       ? { nonResourceAttributes: { path: action.path, verb: action.verb } }
       : {
-          resourceAttributes: {
-            ...(action.namespace === '' ? {} : { namespace: action.namespace }),
+          resourceAttributes: omitEmpty({
+            namespace: action.namespace,
             verb: action.verb,
-            ...(action.group === '' ? {} : { group: action.group }),
+            group: action.group,
             version: action.version ?? '*',
             resource: action.resource,
-            ...(action.subresource === '' ? {} : { subresource: action.subresource }),
-            ...(action.name === '' ? {} : { name: action.name }),
-            ...(action.fields === undefined ? {} : { fieldSelector: requirementsOf(action.fields) }),
-            ...(action.labels === undefined ? {} : { labelSelector: requirementsOf(action.labels) }),
-          },
+            subresource: action.subresource,
+            name: action.name,
+            fieldSelector: action.fields && requirementsOf(action.fields),
+            labelSelector: action.labels && requirementsOf(action.labels),
+          }),
         }),
     user: user.name,
     groups: [...user.groups],
-    ...(user.uid === undefined ? {} : { uid: user.uid }),
-    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra.map(([key, values]) => [key, [...values]])) }),
+    ...omitUndefined({ uid: user.uid }),
+    ...omitEmpty({ extra: Object.fromEntries(extra.map(([key, values]) => [key, [...values]])) }),
   };
 }
 

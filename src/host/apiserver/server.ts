@@ -5,6 +5,7 @@ import { ApiUsageProblem, ApiValues } from '../../apiserver/config/index.ts';
 import { createApiServer } from '../../apiserver/index.ts';
 import { createHttp } from '../../apiserver/io/http/index.ts';
 import { CodedError } from '../../base/errors.ts';
+import { omitUndefined } from '../../base/json/omit-fields.ts';
 import type { Log } from '../../base/log.ts';
 import { processFacts } from '../../kubelet/io/host-facts/index.ts';
 import { openshiftOf } from '../../openshift/oauth/config/login-config.ts';
@@ -169,11 +170,7 @@ export async function startApiWith(values: ApiValues, options: ApiOptions, log: 
     readSigningRequest: parseSigningRequest,
     processFacts,
     loadSchemaDescriptions: () => loadJsonAsset('descriptions.json'),
-    ...(encryption === undefined ? {} : { encryption }),
-    ...(authorizers === undefined ? {} : { authorizers }),
-    ...(identities === undefined ? {} : { identities }),
-    ...(audit === undefined ? {} : { audit }),
-    ...(options.releases === undefined ? {} : { releases: options.releases }),
+    ...omitUndefined({ encryption, authorizers, identities, audit, releases: options.releases }),
     certificates,
     ...(options.console === undefined ? {} : { loadConsole: options.console ? consoleFiles : () => undefined }),
     login: await createLoginFor(config, options.openshift, outbound, {

@@ -9,6 +9,7 @@ import type { Condition } from '../../api/generated/meta/v1.ts';
 import { transitionTime } from '../../api/meta/conditions.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { parseDuration } from '../../base/duration.ts';
+import { omitEmpty, omitUndefined } from '../../base/json/omit-fields.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
 import { timeMs, timestamp } from '../../base/times.ts';
 import { claimedFixtures, fixtureDeviceName } from '../kinds/fixtures.ts';
@@ -306,11 +307,9 @@ function statusOf(claim: RigClaim, outcome: Outcome, nowMs: number): NonNullable
   };
   return {
     phase,
-    ...(claim.status?.requester === undefined ? {} : { requester: claim.status.requester }),
-    ...(position === 0 ? {} : { position }),
-    ...(rig === undefined ? {} : { rig }),
-    ...(grantedAt === undefined ? {} : { grantedAt }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...omitUndefined({ requester: claim.status?.requester }),
+    ...omitEmpty({ position }),
+    ...omitUndefined({ rig, grantedAt, expiresAt }),
     conditions: [condition],
   };
 }
@@ -329,11 +328,10 @@ function rigStatus(
   const queue = waitingFor(rig, claims, outcomes).length;
   const history = historyOf(rig, claims, outcomes, { now: timestamp(nowMs), node: node?.metadata?.name });
   return {
-    ...(node?.metadata?.name === undefined ? {} : { node: node.metadata.name }),
-    ...(holder === undefined ? {} : { holder: holderOf(holder) }),
-    ...(queue === 0 ? {} : { queue }),
-    ...(holding?.[1].expiresAt === undefined ? {} : { expiresAt: holding[1].expiresAt }),
-    ...(history.length === 0 ? {} : { history: [...history] }),
+    ...omitUndefined({ node: node?.metadata?.name, holder: holder === undefined ? undefined : holderOf(holder) }),
+    ...omitEmpty({ queue }),
+    ...omitUndefined({ expiresAt: holding?.[1].expiresAt }),
+    ...omitEmpty({ history: [...history] }),
   };
 }
 

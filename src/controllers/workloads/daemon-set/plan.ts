@@ -2,6 +2,7 @@
 
 import type { DaemonSet, DaemonSetStatus } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { omitEmpty, omitUndefined } from '../../../base/json/omit-fields.ts';
 import { timeMs } from '../../../base/times.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
@@ -193,12 +194,13 @@ export function planDaemonStatus(snapshot: DaemonSnapshot, context: PlanContext)
     numberMisscheduled: counts.misscheduled,
     desiredNumberScheduled: counts.desired,
     numberReady: counts.ready,
-    ...(set.metadata?.generation === undefined ? {} : { observedGeneration: set.metadata.generation }),
-    ...(counts.updated === 0 ? {} : { updatedNumberScheduled: counts.updated }),
-    ...(counts.available === 0 ? {} : { numberAvailable: counts.available }),
-    ...(unavailable === 0 ? {} : { numberUnavailable: unavailable }),
-    ...(old?.collisionCount === undefined ? {} : { collisionCount: old.collisionCount }),
-    ...(old?.conditions === undefined ? {} : { conditions: old.conditions }),
+    ...omitUndefined({ observedGeneration: set.metadata?.generation }),
+    ...omitEmpty({
+      updatedNumberScheduled: counts.updated,
+      numberAvailable: counts.available,
+      numberUnavailable: unavailable,
+    }),
+    ...omitUndefined({ collisionCount: old?.collisionCount, conditions: old?.conditions }),
   };
   return { status: old !== undefined && sameNumbers(old, status) ? undefined : status, recheckAfterMs };
 }

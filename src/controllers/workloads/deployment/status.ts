@@ -4,6 +4,7 @@
  */
 
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
+import { omitEmpty, omitUndefined } from '../../../base/json/omit-fields.ts';
 import { timeMs } from '../../../base/times.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { type ConditionState, findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
@@ -85,15 +86,16 @@ function countStatus(input: StatusInput): DeploymentStatus {
           message: 'Deployment does not have minimum availability.',
         };
   const conditions = setCondition(input.conditions, availability, nowMs);
-  // Zero counts are omitted, as in upstream's encoding.
   return {
-    ...(deployment.metadata?.generation === undefined ? {} : { observedGeneration: deployment.metadata.generation }),
-    ...(replicas === 0 ? {} : { replicas }),
-    ...(updated === 0 ? {} : { updatedReplicas: updated }),
-    ...(ready === 0 ? {} : { readyReplicas: ready }),
-    ...(available === 0 ? {} : { availableReplicas: available }),
-    ...(unavailable === 0 ? {} : { unavailableReplicas: unavailable }),
-    ...(deployment.status?.collisionCount === undefined ? {} : { collisionCount: deployment.status.collisionCount }),
+    ...omitUndefined({ observedGeneration: deployment.metadata?.generation }),
+    ...omitEmpty({
+      replicas,
+      updatedReplicas: updated,
+      readyReplicas: ready,
+      availableReplicas: available,
+      unavailableReplicas: unavailable,
+    }),
+    ...omitUndefined({ collisionCount: deployment.status?.collisionCount }),
     conditions,
   };
 }

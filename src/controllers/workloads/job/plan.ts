@@ -2,6 +2,7 @@
 
 import type { Job, JobCondition, JobStatus } from '../../../api/generated/batch/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { omitEmpty } from '../../../base/json/omit-fields.ts';
 import { timestamp } from '../../../base/times.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
@@ -225,23 +226,19 @@ function nextStatus(
     finished.remove.length === 0 &&
     !hasUncounted;
   if (isOver) conclude(progress, outcome, conditions, events, nowMs);
-  const succeeded = indexed ? progress.succeededIndexes.total : counted.succeeded;
-  const completedIndexes = progress.succeededIndexes.toString();
-  const startedAt = startTime ?? (isOver ? timestamp(nowMs) : undefined);
   return {
-    ...(conditions.length === 0 ? {} : { conditions }),
-    ...(startedAt === undefined ? {} : { startTime: startedAt }),
-    ...(isOver && outcome.type === 'SuccessCriteriaMet' ? { completionTime: timestamp(nowMs) } : {}),
-    ...(progress.active.length === 0 ? {} : { active: progress.active.length }),
-    ...(succeeded === 0 ? {} : { succeeded }),
-    ...(counted.failed === 0 ? {} : { failed: counted.failed }),
+    ...omitEmpty({
+      conditions,
+      startTime: startTime ?? (isOver ? timestamp(nowMs) : undefined),
+      completionTime: isOver && outcome.type === 'SuccessCriteriaMet' ? timestamp(nowMs) : undefined,
+      active: progress.active.length,
+      succeeded: indexed ? progress.succeededIndexes.total : counted.succeeded,
+      failed: counted.failed,
+    }),
     terminating: progress.terminating.length,
-    ...(completedIndexes === '' ? {} : { completedIndexes }),
+    ...omitEmpty({ completedIndexes: progress.succeededIndexes.toString() }),
     ...(job.spec?.backoffLimitPerIndex === undefined ? {} : { failedIndexes: progress.failedIndexes.toString() }),
-    uncountedTerminatedPods: {
-      ...(finished.succeeded.length === 0 ? {} : { succeeded: finished.succeeded }),
-      ...(finished.failed.length === 0 ? {} : { failed: finished.failed }),
-    },
+    uncountedTerminatedPods: omitEmpty({ succeeded: finished.succeeded, failed: finished.failed }),
     ready: progress.active.filter(isPodReady).length,
   };
 }

@@ -2,9 +2,11 @@
  * Stateful sets: the pods to create, replace or delete next, and the status. Ordered sets perform one action at a time
  * and wait until the pod is available; parallel sets perform all at once. Source: upstream's stateful_set_control.go.
  */
+
 import type { StatefulSet, StatefulSetStatus } from '../../../api/generated/apps/v1.ts';
 import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import type { OwnerReference } from '../../../api/generated/meta/v1.ts';
+import { omitEmpty, omitUndefined } from '../../../base/json/omit-fields.ts';
 import { templateOf } from '../../framework/core/controller-revisions.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
@@ -252,16 +254,14 @@ function nextStatus(set: StatefulSet, history: StatefulHistory, view: Replicas):
   const currentReplicas = isComplete ? updated : staying.filter((pod) => revisionOf(pod) === current).length;
   const old = set.status;
   return {
-    ...(set.metadata?.generation === undefined ? {} : { observedGeneration: set.metadata.generation }),
+    ...omitUndefined({ observedGeneration: set.metadata?.generation }),
     replicas: view.all.length,
-    ...(ready === 0 ? {} : { readyReplicas: ready }),
-    ...(currentReplicas === 0 ? {} : { currentReplicas }),
-    ...(updated === 0 ? {} : { updatedReplicas: updated }),
+    ...omitEmpty({ readyReplicas: ready, currentReplicas, updatedReplicas: updated }),
     currentRevision: isComplete ? update : current,
     updateRevision: update,
     collisionCount: old?.collisionCount ?? 0,
     availableReplicas: view.all.filter((pod) => view.isAvailable(pod)).length,
-    ...(old?.conditions === undefined ? {} : { conditions: old.conditions }),
+    ...omitUndefined({ conditions: old?.conditions }),
   };
 }
 

@@ -7,6 +7,7 @@ import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta
 import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { omitUndefined } from '../../../base/json/omit-fields.ts';
 import { timestamp } from '../../../base/times.ts';
 import { collectionPathOf, type DiscoveredKind } from '../../../controllers/framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
@@ -159,13 +160,7 @@ async function create({ object, path, name }: Placed, send: Send, owner: string,
 
 function refOf({ apiVersion, kind, metadata }: KubeObject): ObjectRef {
   const { name, namespace, uid } = metadata ?? {};
-  return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(name === undefined ? {} : { name }),
-    ...(uid === undefined ? {} : { uid }),
-  };
+  return omitUndefined({ apiVersion, kind, namespace, name, uid });
 }
 
 /** Template of the instance, with the parameter values from the instance's Secret. */
