@@ -40,8 +40,8 @@ export async function runProxy(options: ProxyOptions): Promise<number> {
   const informers = api.newInformers();
   const { nodeName: host } = settings;
   const recorder = createEventRecorder({ client: api.client, component: 'kube-proxy', host, clock, random, log });
-  const reserved = allPorts(await ownPorts(settings, log));
-  const proxy = hostProxy(settings, informers, settings.nodeName, reserved, recorder, log);
+  const reservedPorts = allPorts(await ownPorts(settings, log));
+  const proxy = hostProxy({ settings, informers, nodeName: settings.nodeName, reservedPorts, recorder, log });
   const hold = setInterval(() => {}, 1 << 30);
   const interrupted = untilSignal(log);
   const started = proxy.start();

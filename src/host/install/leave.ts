@@ -136,19 +136,24 @@ async function drain(client: ApiClient, nodeName: NodeName, timeoutMs: number, p
     (await pods.list({ fieldSelector: `spec.nodeName=${nodeName}` })).items.filter(evictable);
   const first = (await present()).length;
   await counting(progress, 'eviction', 'pods', (onProgress) =>
-    evictAll(pods, present, first, onProgress, timeoutMs, progress),
+    evictAll({ pods, present, first, timeoutMs, progress, onProgress }),
   );
   progress.step(`node ${nodeName} is drained: ${first} pods evicted`);
 }
 
-async function evictAll(
-  pods: ReturnType<typeof podsOf>,
-  present: () => Promise<Pod[]>,
-  first: number,
-  onProgress: OnProgress,
-  timeoutMs: number,
-  progress: Progress,
-): Promise<void> {
+interface Eviction {
+  readonly pods: ReturnType<typeof podsOf>;
+  /** Lists the pods that are left. */
+  present(): Promise<Pod[]>;
+  /** Number of pods at the begin. */
+  readonly first: number;
+  readonly timeoutMs: number;
+  readonly progress: Progress;
+  readonly onProgress: OnProgress;
+}
+
+/** Evicts pods until none is left. After the time limit, the pods that are left are deleted. */
+async function evictAll({ pods, present, first, timeoutMs, progress, onProgress }: Eviction): Promise<void> {
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const left = await present();
     onProgress(Math.max(0, first - left.length), first);

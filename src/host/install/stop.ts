@@ -46,14 +46,21 @@ export async function stopEverything(settings: Settings, progress: Progress): Pr
 /** Removes the remains of pods and their network after the host process has stopped. */
 export async function removeTraces(settings: Settings, progress: Progress): Promise<void> {
   const helpers = await useHelpers(settings);
-  const driver = (await chooseCgroupDriver(settings)).name;
-  const serviceManager = driver === 'systemd' ? createServiceManager() : undefined;
+  const cgroupDriver = (await chooseCgroupDriver(settings)).name;
+  const serviceManager = cgroupDriver === 'systemd' ? createServiceManager() : undefined;
   const note = (what: string) => (error: unknown) => progress.note(`${what}: ${messageOf(error)}`);
   // Instances on a machine share the kubepods cgroups. Only pods with a directory below this root belong to this
   // instance.
   const uids = (await readdir(join(settings.paths.volumes, 'pods')).catch(() => [])).map(toUid);
   try {
-    const host = await startRuntime(settings, driver, serviceManager, () => [], helpers, silentLog);
+    const host = await startRuntime({
+      settings,
+      cgroupDriver,
+      serviceManager,
+      helpers,
+      log: silentLog,
+      reservedPorts: () => [],
+    });
     const sandboxes = await host.runtime.listPodSandboxes();
     for (const container of await host.runtime.listContainers())
       await host.runtime.stopContainer(container.id, GRACE_S).catch(note(`container ${container.name}`));
@@ -74,7 +81,7 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
   const mounter = createMounter();
   for (const path of [settings.paths.containers, settings.paths.volumes, settings.paths.run])
     await unmountBelow(mounter, path).catch(note(path));
-  await removeCgroups(settings, uids, driver, serviceManager).catch(note('cgroups'));
+  await removeCgroups(settings, uids, cgroupDriver, serviceManager).catch(note('cgroups'));
 }
 
 /**

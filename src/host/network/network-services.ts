@@ -42,7 +42,7 @@ export interface NetworkServices {
 
 /** Starts the services without waiting until they are ready. */
 export function startNetworkServices(parts: NetworkServicesParts): NetworkServices {
-  const { settings, informers, nodeName, runtime, addresses, restorer, reservedPorts, recorder, gossip, log } = parts;
+  const { settings, informers, nodeName, runtime, addresses, restorer, gossip, log } = parts;
   const podRoutes = startPodRoutes({
     settings,
     informers,
@@ -52,7 +52,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
     log,
     lost: restorer.lost,
   });
-  const proxy = hostProxy(settings, informers, nodeName, reservedPorts, recorder, log);
+  const proxy = hostProxy(parts);
   gossip.followFailed((names) => proxy.setFailedNodes(names));
   // The start is not awaited, because the proxy waits for the API server and the pod bridge.
   const proxyStarted = proxy.start().catch((error: unknown) => {
@@ -71,15 +71,14 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
   };
 }
 
+export type HostProxyParts = Pick<
+  NetworkServicesParts,
+  'settings' | 'informers' | 'nodeName' | 'reservedPorts' | 'recorder' | 'log'
+>;
+
 /** The service proxy of this host, with nftables as packet filter. */
-export function hostProxy(
-  settings: Settings,
-  informers: InformerFactory,
-  nodeName: NodeName,
-  reservedPorts: readonly ReservedPort[],
-  recorder: EventRecorder,
-  log: Log,
-): ReturnType<typeof createProxy> {
+export function hostProxy(parts: HostProxyParts): ReturnType<typeof createProxy> {
+  const { settings, informers, nodeName, reservedPorts, recorder, log } = parts;
   const { network } = settings;
   const serviceLink = `${network.bridge.slice(0, 11)}-svc`;
   // Addresses of load balancers are excluded, so that ports of this host are not reserved on them.

@@ -35,24 +35,27 @@ export interface HostRuntime {
   stop(options: { readonly keepPods: boolean }): Promise<void>;
 }
 
+export interface HostRuntimeOptions {
+  readonly settings: Settings;
+  readonly cgroupDriver: 'systemd' | 'cgroupfs';
+  readonly serviceManager: ServiceManager | undefined;
+  /** Directory of the packaged programs; undefined means that the host's own programs are used. */
+  readonly helpers: string | undefined;
+  readonly log: Log;
+  /** Called after the configuration files are written and before the pod network has its CIDR. */
+  reservedPorts(): readonly ReservedPort[];
+}
+
 /**
  * Starts the runtime, which takes over running containers of an earlier host process. Throws CodedErrors 'runtime' and
  * 'bad-config'.
  */
-export async function startRuntime(
-  settings: Settings,
-  cgroupDriver: 'systemd' | 'cgroupfs',
-  serviceManager: ServiceManager | undefined,
-  /** Called after the configuration files are written and before the pod network has its CIDR. */
-  reservedPorts: () => readonly ReservedPort[],
-  /** Directory of the packaged programs; undefined means that the host's own programs are used. */
-  helpers: string | undefined,
-  log: Log,
-): Promise<HostRuntime> {
+export async function startRuntime(options: HostRuntimeOptions): Promise<HostRuntime> {
+  const { settings, cgroupDriver, serviceManager, helpers, log } = options;
   const registry = await registryOptions(settings);
   await shareRegistries(settings, registry);
   const images = createImageStore({ root: settings.paths.images, trees, log, registry });
-  const network = await createHostNetwork(settings, reservedPorts, log.named('network'));
+  const network = await createHostNetwork(settings, () => options.reservedPorts(), log.named('network'));
   const policies = createPolicyGate();
   const runtimeLog = createRuntimeLog(log, settings.root);
   const socat = helpers === undefined ? 'socat' : join(helpers, 'socat');

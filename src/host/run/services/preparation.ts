@@ -94,7 +94,14 @@ export const preparation: readonly HostService[] = [
     name: 'runtime',
     needs: ['settings', 'privateFiles', 'cgroupDriver', 'serviceManager', 'reservedPorts', 'programs'],
     start: ({ settings, cgroupDriver, serviceManager, reservedPorts, programs }, { log }) =>
-      startRuntime(settings, cgroupDriver.name, serviceManager, () => reservedPorts.current(), programs.helpers, log),
+      startRuntime({
+        settings,
+        cgroupDriver: cgroupDriver.name,
+        serviceManager,
+        helpers: programs.helpers,
+        log,
+        reservedPorts: () => reservedPorts.current(),
+      }),
     stop: (runtime, { keepPods }) => runtime.stop({ keepPods }),
   }),
   hostService({
