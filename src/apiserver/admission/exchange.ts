@@ -30,10 +30,10 @@ export async function exchangeObject(
   if (request.bodyKind !== undefined) {
     const { group, version, kind } = request.bodyKind;
     const decoded = { apiVersion: group === '' ? version : `${group}/${version}`, kind };
-    replace(target, decodeObject({ ...decoded, schema: schemaOf(request.bodyKind) }, changed, [], validation, []));
+    replace(target, decodeObject({ ...decoded, schema: schemaOf(request.bodyKind) }, changed, { validation }));
     return;
   }
-  const next = await fromReview(decodeObject(as, changed, [], validation, []), request.kind, as);
+  const next = await fromReview(decodeObject(as, changed, { validation }), request.kind, as);
   request.kind.definition.setDefaults?.(next);
   replace(target, next);
 }

@@ -22,6 +22,16 @@ export interface ImpersonationNote {
   impersonation: string;
 }
 
+interface Attempt {
+  /** Modes in the order in which they are tried. */
+  readonly modes: readonly Mode[];
+  readonly requested: ImpersonationRequest;
+  /** User that sent the request. */
+  readonly user: UserInfo;
+  readonly info: RequestInfo;
+  readonly note: ImpersonationNote;
+}
+
 export class Impersonation {
   readonly #authorization: Authorization;
   /**
@@ -42,24 +52,20 @@ export class Impersonation {
     if (requested === undefined) return user;
     const last = this.#modes.get(user.name);
     const modes = last === undefined ? MODES : [last, ...MODES.filter((mode) => mode !== last)];
-    return this.#try(modes, 0, requested, user, info, note, undefined);
+    return this.#tryMode({ modes, requested, user, info, note }, 0, undefined);
   }
 
-  /** Tries the modes in order. If all fail, the error of the first applicable mode is reported. */
-  #try(
-    modes: readonly Mode[],
-    at: number,
-    requested: ImpersonationRequest,
-    user: UserInfo,
-    info: RequestInfo,
-    note: ImpersonationNote,
-    refused: unknown,
-  ): UserInfo | Promise<UserInfo> {
+  /**
+   * Tries the mode at the index, and the following ones if it fails. If all fail, the error of the first applicable
+   * mode, `refused`, is reported.
+   */
+  #tryMode(attempt: Attempt, at: number, refused: unknown): UserInfo | Promise<UserInfo> {
+    const { modes, requested, user, info, note } = attempt;
     const mode = modes[at];
     if (mode === undefined) throw refused;
     const next = (error: unknown): UserInfo | Promise<UserInfo> => {
       if (error !== undefined && !isApiError(error)) throw error;
-      return this.#try(modes, at + 1, requested, user, info, note, refused ?? error);
+      return this.#tryMode(attempt, at + 1, refused ?? error);
     };
     if (!mode.applies(requested, user)) return next(undefined);
     const done = (never: ApiError | undefined): UserInfo | Promise<UserInfo> => {

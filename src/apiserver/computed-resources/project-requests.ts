@@ -139,7 +139,7 @@ function contentOf(context: ProjectRequestsContext, namespace: string, document:
 }
 
 const decode = (kind: ServedKind, document: JsonObject): KubeObject =>
-  decodeObject(kind, structuredClone(document), [], 'Ignore', []);
+  decodeObject(kind, structuredClone(document), { validation: 'Ignore' });
 
 function servedKind(context: ProjectRequestsContext, group: string, plural: string): ServedKind {
   const kind = context.kinds.at(group, 'v1', plural);

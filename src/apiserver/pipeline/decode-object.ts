@@ -45,12 +45,12 @@ export class StrictError extends ApiError {
  * Like `decodeObject`, for request bodies. As upstream, errors about fields of a body name the kind; errors about
  * fields of a patch result do not.
  */
-export function decodeSent(...args: Parameters<typeof decodeObject>): KubeObject {
+export function decodeSent(sent: DecodedKind, document: JsonObject, options: DecodeOptions): KubeObject {
   try {
-    return decodeObject(...args);
+    return decodeObject(sent, document, options);
   } catch (error) {
     if (!(error instanceof StrictError)) throw error;
-    const [{ apiVersion, kind }] = args;
+    const { apiVersion, kind } = sent;
     throw errors.badRequest(
       `${kind} in version ${JSON.stringify(apiVersion.split('/').at(-1))} cannot be handled as a ${kind}: ${error.message}`,
     );
@@ -86,20 +86,21 @@ function groupAndVersion(apiVersion: string): { readonly group: string; readonly
   return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
 }
 
-/**
- * Checks type information, prunes unknown fields and rejects wrong types. The object is in the served version.
- * `keepsEmpty`: keeps empty fields, which have a meaning in applied configurations. `inOrder`: returns unknown and
- * duplicate fields in the order of the document; without it, duplicates come first.
- */
-export function decodeObject(
-  kind: DecodedKind,
-  document: JsonObject,
-  duplicates: readonly string[],
-  validation: WriteOptions['validation'],
-  warnings: string[],
-  inOrder?: (unknown: readonly string[]) => readonly string[],
-  keepsEmpty = false,
-): KubeObject {
+export interface DecodeOptions {
+  readonly validation: WriteOptions['validation'];
+  /** Receives the warnings about unknown and duplicate fields. */
+  readonly warnings?: string[];
+  /** Duplicate fields that the parser of the document found. */
+  readonly duplicates?: readonly string[];
+  /** Whether empty fields are kept, which have a meaning in applied configurations. */
+  readonly keepsEmpty?: boolean;
+  /** Returns unknown and duplicate fields in the order of the document. Without it, duplicates come first. */
+  readonly inOrder?: ((unknown: readonly string[]) => readonly string[]) | undefined;
+}
+
+/** Checks type information, prunes unknown fields and rejects wrong types. The object is in the served version. */
+export function decodeObject(kind: DecodedKind, document: JsonObject, options: DecodeOptions): KubeObject {
+  const { validation, warnings, duplicates = [], keepsEmpty = false } = options;
   const object = document as KubeObject;
   // Some clients write an empty group before the slash.
   if (object.apiVersion === '/v1') object.apiVersion = 'v1';
@@ -134,12 +135,12 @@ export function decodeObject(
   dropEmptyLists(object.metadata);
   const unknown = found.unknownFields.map((field) => `unknown field ${JSON.stringify(field)}`);
   if (duplicates.length + unknown.length > 0) {
-    const both = duplicates.length > 0 && unknown.length > 0 ? inOrder?.(found.unknownFields) : undefined;
+    const both = duplicates.length > 0 && unknown.length > 0 ? options.inOrder?.(found.unknownFields) : undefined;
     if (validation === 'Strict')
       throw new StrictError(
         `strict decoding error: ${(both ?? [...duplicateErrors(duplicates), ...unknown]).join(', ')}`,
       );
-    if (validation === 'Warn') warnings.push(...(both ?? [...duplicates, ...unknown]));
+    if (validation === 'Warn') warnings?.push(...(both ?? [...duplicates, ...unknown]));
   }
   return object;
 }

@@ -65,7 +65,8 @@ export async function applyObject(
 ): Promise<Applied> {
   const { kind } = request;
   checkApplied(document, kind);
-  const applied = decodeObject(kind, document, [], request.options.validation, request.warnings, undefined, true);
+  const { validation } = request.options;
+  const applied = decodeObject(kind, document, { validation, warnings: request.warnings, keepsEmpty: true });
   // A configuration without name and namespace has the name and namespace of the URL.
   if ((applied.metadata?.name ?? '') !== '' || (applied.metadata?.namespace ?? '') !== '')
     checkName(request, { ...applied, metadata: { name: request.name, ...applied.metadata } });
@@ -81,7 +82,7 @@ export async function applyObject(
       nowIso: timestamp(context.clock.nowMs()),
       resetFields: resetFields(request),
       versions: versionsOf(context, kind, kind.apiVersion),
-      decode: (object: JsonObject) => decodeObject(kind, object, [], 'Ignore', []),
+      decode: (object: JsonObject) => decodeObject(kind, object, { validation: 'Ignore' }),
       ...(request.subresource === '' ? {} : { subresource: request.subresource }),
     };
     const object = large ? runSteps(applySteps({ ...configuration, large })) : applyServerSide(configuration);

@@ -52,7 +52,7 @@ function optionsOf(document: JsonObject): object {
   }
   delete document['apiVersion'];
   const schema = schemaOf({ group: '', version: 'v1', kind: 'DeleteOptions' });
-  return decodeObject({ apiVersion: 'v1', kind: 'DeleteOptions', schema }, document, [], 'Ignore', []);
+  return decodeObject({ apiVersion: 'v1', kind: 'DeleteOptions', schema }, document, { validation: 'Ignore' });
 }
 
 function bodyOfQuery(query: URLSearchParams): Body {

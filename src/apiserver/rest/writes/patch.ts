@@ -75,7 +75,7 @@ export function patchObject(
         const warnings: string[] = [];
         if (kind.definition.custom !== undefined) checkNamesItself(request, patched);
         const next = decodePatched(form, patch, () =>
-          decodeObject(kind, patched, duplicates, request.options.validation, warnings),
+          decodeObject(kind, patched, { validation: request.options.validation, warnings, duplicates }),
         );
         // A retry after a conflict must not add the same warnings again.
         if (!warned) request.warnings.push(...warnings);

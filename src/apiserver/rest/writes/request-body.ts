@@ -68,7 +68,8 @@ export async function readObject(
   // For custom resources and YAML, upstream reports duplicate fields before unknown fields.
   const asSent = kind.definition?.custom === undefined && duplicates[0]?.startsWith('duplicate field') === true;
   const inOrder = asSent ? (unknown: readonly string[]) => strictErrors(body, unknown) : undefined;
-  return decodeSent(kind, document, duplicates, request.options.validation, request.warnings, inOrder);
+  const { validation } = request.options;
+  return decodeSent(kind, document, { validation, warnings: request.warnings, duplicates, inOrder });
 }
 
 export async function readPatch(

@@ -92,7 +92,7 @@ function patchScale(
       const scale = decodePatched(
         form,
         patch,
-        () => decodeObject(scaleKind, patched, [], request.options.validation, warnings) as Scale,
+        () => decodeObject(scaleKind, patched, { validation: request.options.validation, warnings }) as Scale,
       );
       for (const each of warnings) if (!request.warnings.includes(each)) request.warnings.push(each);
       checkName(request, scale);
@@ -110,7 +110,10 @@ function apply(
 ): Promise<void> {
   const document = configurationOf(body, exchange.info.query);
   checkApplied(document, scaleKind);
-  const applied = decodeObject(scaleKind, document, [], request.options.validation, request.warnings);
+  const applied = decodeObject(scaleKind, document, {
+    validation: request.options.validation,
+    warnings: request.warnings,
+  });
   return write(context, exchange, request, mapping, {
     owned: true,
     next(current) {
