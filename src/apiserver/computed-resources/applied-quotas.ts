@@ -6,7 +6,7 @@ import type { ClusterResourceQuota } from '../../api/kinds/cluster/clusterresour
 import { errors } from '../../api/meta/status.ts';
 import { clusterQuotasOf } from '../admission/quota/index.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { negotiate } from '../http/negotiate.ts';
+import { negotiate, negotiateList } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
@@ -28,7 +28,7 @@ export async function appliedQuotas(
   const { verb, name, namespace } = info;
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
+  const form = verb === 'get' ? negotiate(accept, false) : negotiateList(accept, false);
   const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   await context.cache.freshen();
   const inNamespace = (each: string) => clusterQuotasOf(context.cache, each).map((quota) => shownIn(kind, each, quota));

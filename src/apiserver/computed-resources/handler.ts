@@ -4,7 +4,7 @@ import { invalid } from '../../api/meta/field-error.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { negotiate } from '../http/negotiate.ts';
+import { negotiateWithoutTable } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import { admitReview } from '../pipeline/admission.ts';
 import { fromStored, type ServedKind, toStored } from '../pipeline/kinds.ts';
@@ -40,7 +40,7 @@ export async function review(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  negotiate(exchange.request.headers.accept, supportsProtobuf(kind), false);
+  negotiateWithoutTable(exchange.request.headers.accept, supportsProtobuf(kind));
   const request = writeRequest(exchange, kind, info);
   const object = toStored(kind, await readObject(context, exchange, kind, request));
   if (kind.definition.namespaced) placeIn(object, info.namespace);

@@ -7,7 +7,7 @@ import { errors } from '../../api/meta/status.ts';
 import { catalogPackages, GLOBAL_CATALOG_NAMESPACE } from '../../openshift/operators/olm/kinds/packages.ts';
 import type { CatalogPackage } from '../../openshift/operators/olm/kinds/types.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { negotiate } from '../http/negotiate.ts';
+import { negotiate, negotiateList } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import { methodNotAllowed } from '../pipeline/write-request.ts';
@@ -35,7 +35,7 @@ export async function packageManifests(
   const { verb, name, namespace } = info;
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
+  const form = verb === 'get' ? negotiate(accept, false) : negotiateList(accept, false);
   const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   await context.cache.freshen();
   const stored = [...context.cache.kind(catalogPackages.storagePrefix)];

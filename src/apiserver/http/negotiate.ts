@@ -27,17 +27,36 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
 };
 
 /**
- * The first acceptable form in the client's order of preference. `protobuf`: the kind has a protobuf form; metadata
- * alone always has a protobuf form. `tables`: the kind has table columns, which kinds without storage lack. `streams`:
- * the path also supports watches. Throws 'NotAcceptable'.
+ * Form of an object: the first acceptable one in the client's order of preference. `protobuf`: the kind has a protobuf
+ * form; metadata alone always has a protobuf form. Throws 'NotAcceptable'.
  */
-export function negotiate(accept: string | undefined, protobuf: boolean, tables = true, streams = false): AnswerForm {
+export function negotiate(accept: string | undefined, protobuf: boolean): AnswerForm {
+  return chooseForm(accept, protobuf, 'withTables', false);
+}
+
+/** Like `negotiate`, for kinds without storage, which have no table columns. */
+export function negotiateWithoutTable(accept: string | undefined, protobuf: boolean): AnswerForm {
+  return chooseForm(accept, protobuf, 'without', false);
+}
+
+/** Like `negotiate`, for a list, whose path also supports watches. */
+export function negotiateList(accept: string | undefined, protobuf: boolean): AnswerForm {
+  return chooseForm(accept, protobuf, 'withTables', true);
+}
+
+/** `streams`: errors list the media types of watches too. */
+function chooseForm(
+  accept: string | undefined,
+  protobuf: boolean,
+  tables: keyof typeof memos,
+  streams: boolean,
+): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
   if (accept.length > MAX_ACCEPT) throw notAcceptable('', protobuf, streams);
-  const memo = memos[tables ? 'withTables' : 'without'][protobuf ? 'protobuf' : 'other'];
+  const memo = memos[tables][protobuf ? 'protobuf' : 'other'];
   let form = memo.get(accept);
   if (form === undefined) {
-    form = parse(accept, protobuf, tables);
+    form = parse(accept, protobuf, tables === 'withTables');
     memo.set(accept, form);
   }
   if (form === null) throw notAcceptable(accept, protobuf, streams);
@@ -75,7 +94,7 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   );
   if (spoken.length === 0 && clauses.length > 0) throw refusal;
   try {
-    return negotiate(spoken.length === clauses.length ? accept : spoken.join(','), protobuf, true, true);
+    return negotiateList(spoken.length === clauses.length ? accept : spoken.join(','), protobuf);
   } catch (error) {
     // If the client also accepts YAML, the error lists the media types of watches. Otherwise it is that of `negotiate`.
     const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';

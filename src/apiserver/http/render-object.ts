@@ -2,7 +2,7 @@
 import { stringify } from 'yaml';
 import type { JsonObject, KubeObject } from '../../api/meta/object.ts';
 import { schemaNameOf } from '../../api/schema/index.ts';
-import { type AnswerForm, negotiate } from './negotiate.ts';
+import { type AnswerForm, negotiateWithoutTable } from './negotiate.ts';
 import { encodeMessage, envelope, hasMessage, listParts } from './protobuf/encode.ts';
 import { PROTOBUF } from './protobuf/table.ts';
 
@@ -51,7 +51,7 @@ function typeNameOf(apiVersion: string, kind: string): string {
 
 function formatFor(accept: string | undefined, protobuf: boolean): AnswerForm['format'] {
   try {
-    return negotiate(accept, protobuf, false).format;
+    return negotiateWithoutTable(accept, protobuf).format;
   } catch {
     return 'json';
   }

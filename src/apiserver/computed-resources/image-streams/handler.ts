@@ -21,7 +21,7 @@ import type { ImageStream, TagReference } from '../../../openshift/image-streams
 import { mergePatch } from '../../core/patch/index.ts';
 import { readBody } from '../../http/body.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { negotiate } from '../../http/negotiate.ts';
+import { negotiate, negotiateList } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
@@ -174,7 +174,7 @@ async function listTags(
   info: ResourceRequestInfo,
   view: TagView,
 ): Promise<void> {
-  const form = negotiate(exchange.request.headers.accept, false, true, true);
+  const form = negotiateList(exchange.request.headers.accept, false);
   const options = parseListOptions(kind, info.query);
   await context.cache.freshen();
   const namespace = info.namespace === '' ? undefined : info.namespace;

@@ -6,7 +6,7 @@ import { errors } from '../../../api/meta/status.ts';
 import { timestamp } from '../../../base/times.ts';
 import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { negotiate } from '../../http/negotiate.ts';
+import { negotiate, negotiateList } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
 import { methodNotAllowed } from '../../pipeline/write-request.ts';
@@ -42,7 +42,7 @@ export async function resourceMetrics(
   const { verb } = info;
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, false) : negotiate(accept, false, true, true);
+  const form = verb === 'get' ? negotiate(accept, false) : negotiateList(accept, false);
   const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   const collector = collectorOf(context);
   await Promise.all([context.cache.freshen(), collector.fresh()]);

@@ -6,7 +6,7 @@ import { ApiError } from '../../../api/meta/status.ts';
 import { parseJson } from '../../../base/json/json.ts';
 import { isEverything } from '../../../base/selector.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { type AnswerForm, negotiate } from '../../http/negotiate.ts';
+import { type AnswerForm, negotiateList } from '../../http/negotiate.ts';
 import { listParts } from '../../http/protobuf/encode.ts';
 import { PROTOBUF } from '../../http/protobuf/table.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
@@ -58,7 +58,7 @@ export function list(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind), true, true);
+  const form = negotiateList(exchange.request.headers.accept, supportsProtobuf(kind));
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query));
