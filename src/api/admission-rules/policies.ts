@@ -13,7 +13,7 @@ import type {
 } from '../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 import { setMatchDefaults, validateMatchConditions, validateMatchResources } from './rules.ts';
 
@@ -50,7 +50,7 @@ export function setBindingDefaults({ matchResources, paramRef }: BindingSpec = {
 }
 
 export function validatePolicyBasics(spec: PolicySpec): FieldError[] {
-  const errors = validateOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy', false);
+  const errors = validateOptionalOneOf(spec.failurePolicy, ['Fail', 'Ignore'], 'spec.failurePolicy');
   if (spec.paramKind !== undefined) errors.push(...validateParamKind(spec.paramKind, 'spec.paramKind'));
   const match = spec.matchConstraints;
   if (match === undefined) errors.push(fieldError.required('spec.matchConstraints'));

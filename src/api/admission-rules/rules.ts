@@ -7,7 +7,7 @@ import { pathSegmentErrors, qualifiedNameErrors } from '../../base/names.ts';
 import type { MatchCondition, MatchResources, RuleWithOperations } from '../generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 
 const OPERATIONS = ['*', 'CONNECT', 'CREATE', 'DELETE', 'UPDATE'];
@@ -55,7 +55,7 @@ function validateRule(rule: Rule, at: string): FieldError[] {
   }
   errors.push(...validateResources(rule.resources ?? [], `${at}.resources`));
   if (rule.scope !== undefined) {
-    errors.push(...validateOneOf(rule.scope, ['*', 'Cluster', 'Namespaced'], `${at}.scope`, false));
+    errors.push(...validateOptionalOneOf(rule.scope, ['*', 'Cluster', 'Namespaced'], `${at}.scope`));
   }
   return errors;
 }
@@ -122,7 +122,7 @@ function validateResources(resources: readonly string[], path: string): FieldErr
 export function validateMatchResources(match: MatchResources | undefined, path: string): FieldError[] {
   if (match === undefined) return [];
   return [
-    ...validateOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`, false),
+    ...validateOptionalOneOf(match.matchPolicy, ['Equivalent', 'Exact'], `${path}.matchPolicy`),
     ...validateLabelSelector(match.namespaceSelector, `${path}.namespaceSelector`),
     ...validateLabelSelector(match.objectSelector, `${path}.objectSelector`),
     ...validateRules(match.resourceRules, `${path}.resourceRules`),

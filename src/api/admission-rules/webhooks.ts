@@ -13,7 +13,7 @@ import { isSet } from '../meta/validation.ts';
 import type { KindAlias, WriteStrategy } from '../registry/definition.ts';
 import { keepGeneration, metadataOf } from '../registry/strategies.ts';
 import { isBeta } from '../registry/versions.ts';
-import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../validation/webhook-client.ts';
 import { setRuleDefaults, validateMatchConditions, validateRules } from './rules.ts';
@@ -112,9 +112,9 @@ function validateWebhook(webhook: MutatingWebhook, at: string, mayBeForeign: boo
   const errors = [
     ...validateFullName(webhook.name, `${at}.name`),
     ...validateRules(webhook.rules, `${at}.rules`),
-    ...validateOneOf(webhook.failurePolicy, ['Fail', 'Ignore'], `${at}.failurePolicy`, false),
-    ...validateOneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], `${at}.matchPolicy`, false),
-    ...validateOneOf(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], `${at}.reinvocationPolicy`, false),
+    ...validateOptionalOneOf(webhook.failurePolicy, ['Fail', 'Ignore'], `${at}.failurePolicy`),
+    ...validateOptionalOneOf(webhook.matchPolicy, ['Equivalent', 'Exact'], `${at}.matchPolicy`),
+    ...validateOptionalOneOf(webhook.reinvocationPolicy, ['IfNeeded', 'Never'], `${at}.reinvocationPolicy`),
   ];
   const seconds = webhook.timeoutSeconds;
   if (seconds !== undefined && (seconds < 1 || seconds > MAX_TIMEOUT_SECONDS)) {

@@ -15,7 +15,7 @@ import type {
 } from '../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
 import { validateLabelKeys } from './label-keys.ts';
 
@@ -216,7 +216,7 @@ export function validateTopologySpread(
       }
     }
     for (const field of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
-      errors.push(...validateOneOf(constraint[field], ['Honor', 'Ignore'], `${at}.${field}`, false));
+      errors.push(...validateOptionalOneOf(constraint[field], ['Honor', 'Ignore'], `${at}.${field}`));
     }
     errors.push(...validateLabelKeys(constraint, at));
     errors.push(...validateLabelSelector(constraint.labelSelector, `${at}.labelSelector`));

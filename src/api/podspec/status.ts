@@ -21,7 +21,7 @@ import type {
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet, validateImmutable } from '../meta/validation.ts';
 import { addressWarnings } from '../validation/address-warnings.ts';
-import { validateIp, validateNameRule, validateNonNegative, validateOneOf } from '../validation/scalars.ts';
+import { validateIp, validateNameRule, validateNonNegative, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateChangedAnnotations } from './update.ts';
 
 const SYSTEM_CONDITIONS = new Set(['PodScheduled', 'Ready', 'Initialized']);
@@ -256,7 +256,7 @@ function validateHealth({ resources = [] }: ResourceStatus, path: string): Field
   return resources.flatMap(({ resourceID, health = '' }, index) => {
     const at = `${path}.resources[${index}]`;
     const values = ['Healthy', 'Unhealthy', 'Unknown'];
-    const errors = validateOneOf(health, values, `${at}.health`, false);
+    const errors = validateOptionalOneOf(health, values, `${at}.health`);
     if (ids.has(resourceID)) errors.push(fieldError.duplicate(`${at}.resourceID`, resourceID));
     ids.add(resourceID);
     return errors;

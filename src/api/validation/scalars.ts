@@ -20,19 +20,19 @@ export function validateRange(value: number | undefined, min: number, max: numbe
     : [];
 }
 
-/**
- * Requires one of the given values. With `required`, an absent or empty value is a "required" error. Without it, an
- * absent value is accepted, and an empty value must also be one of the given values.
- */
-export function validateOneOf(
+/** Requires one of the given values. An absent or empty value is a "required" error. */
+export function validateOneOf(value: string | undefined, supported: readonly string[], path: string): FieldError[] {
+  return isSet(value) ? validateOptionalOneOf(value, supported, path) : [fieldError.required(path)];
+}
+
+/** Accepts an absent value and the given values. An empty value is accepted only if it is one of them. */
+export function validateOptionalOneOf(
   value: string | undefined,
   supported: readonly string[],
   path: string,
-  required = true,
 ): FieldError[] {
-  if (required && !isSet(value)) return [fieldError.required(path)];
-  if (value === undefined) return [];
-  return supported.includes(value) ? [] : [fieldError.notSupported(path, value, supported)];
+  if (value === undefined || supported.includes(value)) return [];
+  return [fieldError.notSupported(path, value, supported)];
 }
 
 export function validatePortNumber(port: number | undefined, path: string): FieldError[] {

@@ -4,7 +4,7 @@
  */
 import { dns1123LabelErrors } from '../../base/names.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
-import { validateLocalPath, validateNameRule, validateOneOf, validateRange } from '../validation/scalars.ts';
+import { validateLocalPath, validateNameRule, validateOptionalOneOf, validateRange } from '../validation/scalars.ts';
 import { validateIscsi } from './iscsi.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -89,8 +89,8 @@ function validateSecretReference({ secretRef }: Fields, at: string, persistent: 
 
 function validateAzureDisk({ cachingMode, kind, diskURI }: Fields, at: string): FieldError[] {
   const errors = [
-    ...validateOneOf(cachingMode as string | undefined, ['None', 'ReadOnly', 'ReadWrite'], `${at}.cachingMode`, false),
-    ...validateOneOf(kind as string | undefined, ['Dedicated', 'Managed', 'Shared'], `${at}.kind`, false),
+    ...validateOptionalOneOf(cachingMode as string | undefined, ['None', 'ReadOnly', 'ReadWrite'], `${at}.cachingMode`),
+    ...validateOptionalOneOf(kind as string | undefined, ['Dedicated', 'Managed', 'Shared'], `${at}.kind`),
   ];
   const managed = '/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}';
   const blob = 'https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd';

@@ -10,7 +10,7 @@ import { isSet } from '../meta/validation.ts';
 import { validateNodeSelector } from '../podspec/placement.ts';
 import { validateHostPath, validateNfs } from '../podspec/volumes.ts';
 import { validateDriverName } from '../validation/csi.ts';
-import { validateNameRule, validateNoBacksteps, validateOneOf } from '../validation/scalars.ts';
+import { validateNameRule, validateNoBacksteps, validateOptionalOneOf } from '../validation/scalars.ts';
 import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
 import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from './drivers.ts';
 
@@ -89,11 +89,10 @@ export function validateVolumeSpec(
   if (!inline) {
     errors.push(...validateCapacity(spec.capacity, `${path}.capacity`));
     errors.push(
-      ...validateOneOf(
+      ...validateOptionalOneOf(
         spec.persistentVolumeReclaimPolicy,
         ['Delete', 'Recycle', 'Retain'],
         `${path}.persistentVolumeReclaimPolicy`,
-        false,
       ),
     );
   }

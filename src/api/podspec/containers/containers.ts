@@ -7,7 +7,12 @@ import { dns1123LabelErrors, portNameErrors } from '../../../base/names.ts';
 import type { Container, ContainerPort, EphemeralContainer, PodSpec } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
-import { validateNameRule, validateOneOf, validatePortNumber } from '../../validation/scalars.ts';
+import {
+  validateNameRule,
+  validateOneOf,
+  validateOptionalOneOf,
+  validatePortNumber,
+} from '../../validation/scalars.ts';
 import type { Volumes } from '../volumes.ts';
 import { validateEnv, validateEnvFrom } from './env.ts';
 import { validateVolumeDevices, validateVolumeMounts } from './mounts.ts';
@@ -229,7 +234,7 @@ const RESTART_ACTIONS: readonly string[] = ['Restart', 'RestartAllContainers'];
 /** Validates the restart policy and rules of a container, which may differ from the pod's policy. */
 function validateRestarts(container: Container, at: string): FieldError[] {
   const { restartPolicy, restartPolicyRules } = container;
-  const errors = validateOneOf(restartPolicy, RESTART_POLICIES, `${at}.restartPolicy`, false);
+  const errors = validateOptionalOneOf(restartPolicy, RESTART_POLICIES, `${at}.restartPolicy`);
   const rules = restartPolicyRules ?? [];
   if (rules.length === 0) return errors;
   const path = `${at}.restartPolicyRules`;

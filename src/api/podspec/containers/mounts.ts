@@ -5,7 +5,7 @@
 import type { Container, EphemeralContainer, VolumeDevice, VolumeMount } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet } from '../../meta/validation.ts';
-import { validateLocalPath, validateNoBacksteps, validateOneOf } from '../../validation/scalars.ts';
+import { validateLocalPath, validateNoBacksteps, validateOptionalOneOf } from '../../validation/scalars.ts';
 import type { Volumes } from '../volumes.ts';
 
 const PROPAGATIONS = ['Bidirectional', 'HostToContainer', 'None'];
@@ -53,7 +53,7 @@ export function validateVolumeMounts(
 }
 
 function validatePropagation({ mountPropagation: mode }: VolumeMount, privileged: boolean, at: string): FieldError[] {
-  const errors = validateOneOf(mode, PROPAGATIONS, at, false);
+  const errors = validateOptionalOneOf(mode, PROPAGATIONS, at);
   if (mode === 'Bidirectional' && !privileged) {
     const why = 'Bidirectional mount propagation is available only to privileged containers';
     errors.push(fieldError.forbidden(at, why));
@@ -64,7 +64,7 @@ function validatePropagation({ mountPropagation: mode }: VolumeMount, privileged
 function validateRecursion(mount: VolumeMount, at: string): FieldError[] {
   const mode = mount.recursiveReadOnly;
   if (mode === undefined || mode === 'Disabled') return [];
-  const errors = validateOneOf(mode, RECURSIVELY, at, false);
+  const errors = validateOptionalOneOf(mode, RECURSIVELY, at);
   if (errors.length > 0) return errors;
   if (mount.readOnly !== true) {
     errors.push(fieldError.forbidden(at, 'may only be specified when readOnly is true'));

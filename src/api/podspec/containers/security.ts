@@ -5,7 +5,7 @@
 import type { AppArmorProfile, PodSpec, SeccompProfile, SecurityContext } from '../../generated/core/v1.ts';
 import { type FieldError, fieldError } from '../../meta/field-error.ts';
 import { isSet, utf8Length } from '../../meta/validation.ts';
-import { validateLocalPath, validateOneOf } from '../../validation/scalars.ts';
+import { validateLocalPath, validateOneOf, validateOptionalOneOf } from '../../validation/scalars.ts';
 import { validateWindowsOptions } from '../checks/windows.ts';
 
 /** User and group IDs are unsigned 31-bit integers. */
@@ -28,7 +28,7 @@ export function validateSecurityContext(
   if (context === undefined) return [];
   const errors = validateIds(context, path);
   if (context.procMount !== undefined) {
-    errors.push(...validateOneOf(context.procMount, ['Default', 'Unmasked'], `${path}.procMount`, false));
+    errors.push(...validateOptionalOneOf(context.procMount, ['Default', 'Unmasked'], `${path}.procMount`));
     if (hostUsers && context.procMount === 'Unmasked') {
       errors.push(
         fieldError.invalid(`${path}.procMount`, context.procMount, '`hostUsers` must be false to use `Unmasked`'),
@@ -68,7 +68,7 @@ export function validatePodSecurityContext(spec: PodSpec, path: string): FieldEr
   }
   errors.push(...validateSysctls(spec, `${at}.sysctls`));
   const oneOf = (field: 'fsGroupChangePolicy' | 'seLinuxChangePolicy' | 'supplementalGroupsPolicy', all: string[]) =>
-    validateOneOf(context[field], all, `${at}.${field}`, false);
+    validateOptionalOneOf(context[field], all, `${at}.${field}`);
   errors.push(
     ...oneOf('fsGroupChangePolicy', ['Always', 'OnRootMismatch']),
     ...validateSeccomp(context.seccompProfile, `${at}.seccompProfile`),

@@ -13,7 +13,7 @@ import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, METADATA_AND_SPEC, specStatusStrategies } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';
 import { validateStandardConditions } from '../../../validation/conditions.ts';
-import { validateNameRule, validateOneOf } from '../../../validation/scalars.ts';
+import { validateNameRule, validateOptionalOneOf } from '../../../validation/scalars.ts';
 
 type Policy = ValidatingAdmissionPolicy;
 
@@ -47,7 +47,7 @@ function validate(policy: Policy): FieldError[] {
     } else if (message !== undefined && /[\n\r]/.test(message.trim())) {
       errors.push(fieldError.invalid(`${at}.message`, message, 'must not contain line breaks'));
     }
-    errors.push(...validateOneOf(validation.reason, REASONS, `${at}.reason`, false));
+    errors.push(...validateOptionalOneOf(validation.reason, REASONS, `${at}.reason`));
   });
   return [...errors, ...validateAnnotations(policy)];
 }

@@ -12,7 +12,7 @@ import type {
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
-import { validateNameRule, validateOneOf } from '../../../validation/scalars.ts';
+import { validateNameRule, validateOptionalOneOf } from '../../../validation/scalars.ts';
 
 const MAX_PRECEDENCE = 10_000;
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch', 'proxy'];
@@ -31,7 +31,9 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
   }
   const method = spec?.distinguisherMethod;
   if (method !== undefined) {
-    errors.push(...validateOneOf(method.type ?? '', ['ByNamespace', 'ByUser'], 'spec.distinguisherMethod.type', false));
+    errors.push(
+      ...validateOptionalOneOf(method.type ?? '', ['ByNamespace', 'ByUser'], 'spec.distinguisherMethod.type'),
+    );
   }
   const level = spec?.priorityLevelConfiguration?.name;
   const at = 'spec.priorityLevelConfiguration.name';

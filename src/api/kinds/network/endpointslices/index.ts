@@ -19,6 +19,7 @@ import {
   validateAppProtocol,
   validateNameRule,
   validateOneOf,
+  validateOptionalOneOf,
   validatePortNumber,
 } from '../../../validation/scalars.ts';
 import { validateEndpointIp } from './addresses.ts';
@@ -125,7 +126,7 @@ function validatePorts(ports: readonly EndpointPort[]): FieldError[] {
     if (names.has(name)) errors.push(fieldError.duplicate(`${at}.name`, name));
     names.add(name);
     if (port.port !== undefined) errors.push(...validatePortNumber(port.port, `${at}.port`));
-    errors.push(...validateOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`, false));
+    errors.push(...validateOptionalOneOf(port.protocol, ['SCTP', 'TCP', 'UDP'], `${at}.protocol`));
     errors.push(...validateAppProtocol(port.appProtocol, `${at}.appProtocol`));
   });
   return errors;

@@ -12,6 +12,7 @@ import { networkWarnings } from '../../../validation/address-warnings.ts';
 import {
   validateCidr,
   validateOneOf,
+  validateOptionalOneOf,
   validatePortNumber,
   validatePortNumberOrName,
 } from '../../../validation/scalars.ts';
@@ -77,7 +78,7 @@ function warnings({ spec }: NetworkPolicy): string[] {
 }
 
 function validatePort(given: NetworkPolicyPort, at: string): FieldError[] {
-  const errors = validateOneOf(given.protocol, ['TCP', 'UDP', 'SCTP'], `${at}.protocol`, false);
+  const errors = validateOptionalOneOf(given.protocol, ['TCP', 'UDP', 'SCTP'], `${at}.protocol`);
   const { port, endPort } = given;
   if (endPort !== undefined && typeof port !== 'number') {
     const detail = `may not be specified when \`port\` is ${port === undefined ? 'not specified' : 'non-numeric'}`;

@@ -13,6 +13,7 @@ import {
   validateIp,
   validateNameRule,
   validateOneOf,
+  validateOptionalOneOf,
   validatePortNumber,
   validatePortNumberOrName,
 } from '../../../validation/scalars.ts';
@@ -196,7 +197,7 @@ function validateClusterIps(spec: ServiceSpec): FieldError[] {
     if (seen.has(family)) errors.push(fieldError.duplicate(at, family));
     seen.add(family);
   });
-  errors.push(...validateOneOf(spec.ipFamilyPolicy, FAMILY_POLICIES, 'spec.ipFamilyPolicy', false));
+  errors.push(...validateOptionalOneOf(spec.ipFamilyPolicy, FAMILY_POLICIES, 'spec.ipFamilyPolicy'));
   let unreadable = false;
   ips.forEach((ip, index) => {
     if (index === 0 && ip === 'None') {
@@ -254,8 +255,8 @@ function validateTrafficPolicies(spec: ServiceSpec): FieldError[] {
   }
   const internal = spec.internalTrafficPolicy;
   if (internal === undefined && needsClusterIp(spec)) errors.push(fieldError.required('spec.internalTrafficPolicy'));
-  errors.push(...validateOneOf(internal, ['Cluster', 'Local'], 'spec.internalTrafficPolicy', false));
-  errors.push(...validateOneOf(spec.trafficDistribution, DISTRIBUTIONS, 'spec.trafficDistribution', false));
+  errors.push(...validateOptionalOneOf(internal, ['Cluster', 'Local'], 'spec.internalTrafficPolicy'));
+  errors.push(...validateOptionalOneOf(spec.trafficDistribution, DISTRIBUTIONS, 'spec.trafficDistribution'));
   return errors;
 }
 
@@ -340,7 +341,7 @@ export function validateServiceStatus(service: Service): FieldError[] {
       if (ip !== '') errors.push(fieldError.required(`${at}.ipMode`, 'must be specified when `ip` is set'));
     } else if (ip === '') {
       errors.push(fieldError.forbidden(`${at}.ipMode`, 'may not be specified when `ip` is not set'));
-    } else errors.push(...validateOneOf(ipMode, ['Proxy', 'VIP'], `${at}.ipMode`, false));
+    } else errors.push(...validateOptionalOneOf(ipMode, ['Proxy', 'VIP'], `${at}.ipMode`));
     if (hostname === '') return errors;
     errors.push(...validateNameRule(hostname, dns1123SubdomainErrors, `${at}.hostname`));
     if (ipFamilyOf(hostname) !== 0) {

@@ -6,7 +6,7 @@ import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { Column, KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, bumpGeneration, metadataOf } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';
-import { validateOneOf } from '../../../validation/scalars.ts';
+import { validateOptionalOneOf } from '../../../validation/scalars.ts';
 
 const MIN_TOKEN_SECONDS = 600;
 const MAX_TOKEN_SECONDS = 2 ** 32;
@@ -33,11 +33,11 @@ function validate({ spec = {} }: CSIDriver): FieldError[] {
     fieldError.required(`spec.${field}`),
   );
   errors.push(
-    ...validateOneOf(spec.fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType'], 'spec.fsGroupPolicy', false),
+    ...validateOptionalOneOf(spec.fsGroupPolicy, ['File', 'None', 'ReadWriteOnceWithFSType'], 'spec.fsGroupPolicy'),
     ...validateTokens(tokenRequests),
   );
   for (const mode of spec.volumeLifecycleModes ?? []) {
-    errors.push(...validateOneOf(mode, ['Persistent', 'Ephemeral'], 'spec.volumeLifecycleModes', false));
+    errors.push(...validateOptionalOneOf(mode, ['Persistent', 'Ephemeral'], 'spec.volumeLifecycleModes'));
   }
   if (period !== undefined && period < MIN_PERIOD_SECONDS) {
     const rule = `must be greater than or equal to ${MIN_PERIOD_SECONDS} seconds`;

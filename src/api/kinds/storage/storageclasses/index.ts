@@ -9,7 +9,7 @@ import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';
-import { validateNameRule, validateOneOf } from '../../../validation/scalars.ts';
+import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../../../validation/scalars.ts';
 import { validateClassParameters, validateDriver } from '../../../volumes/classes.ts';
 import { topologyWarnings } from '../../../volumes/topology-warnings.ts';
 
@@ -30,7 +30,7 @@ function validate(each: StorageClass): FieldError[] {
 
 function validateBinding(mode: string | undefined): FieldError[] {
   if (mode === undefined) return [fieldError.required('volumeBindingMode')];
-  return validateOneOf(mode, ['Immediate', 'WaitForFirstConsumer'], 'volumeBindingMode', false);
+  return validateOptionalOneOf(mode, ['Immediate', 'WaitForFirstConsumer'], 'volumeBindingMode');
 }
 
 function validateTopologies(each: StorageClass): FieldError[] {

@@ -12,7 +12,12 @@ import type {
 } from '../../../generated/autoscaling/v2.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
-import { validateNameRule, validateNonNegative, validateOneOf } from '../../../validation/scalars.ts';
+import {
+  validateNameRule,
+  validateNonNegative,
+  validateOneOf,
+  validateOptionalOneOf,
+} from '../../../validation/scalars.ts';
 import { validateLabelSelector } from '../../../validation/selectors.ts';
 
 const MAX_PERIOD_SECONDS = 1800;
@@ -238,7 +243,7 @@ function validateRules(rules: HPAScalingRules | undefined, path: string): FieldE
     const detail = `must be less than or equal to ${MAX_WINDOW_SECONDS}`;
     errors.push(fieldError.invalid(`${path}.stabilizationWindowSeconds`, window, detail));
   }
-  errors.push(...validateOneOf(rules.selectPolicy, ['Disabled', 'Max', 'Min'], `${path}.selectPolicy`, false));
+  errors.push(...validateOptionalOneOf(rules.selectPolicy, ['Disabled', 'Max', 'Min'], `${path}.selectPolicy`));
   if ((rules.policies ?? []).length === 0) {
     errors.push(fieldError.required(`${path}.policies`, 'must specify at least one Policy'));
   }

@@ -9,7 +9,7 @@ import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { validateImmutable } from '../../../meta/validation.ts';
 import { validatePodTemplate } from '../../../podspec/validate.ts';
 import { validateDomainPath } from '../../../validation/domain-path.ts';
-import { validateNonNegative, validateOneOf } from '../../../validation/scalars.ts';
+import { validateNonNegative, validateOptionalOneOf } from '../../../validation/scalars.ts';
 import { validateLabelSelector } from '../../../validation/selectors.ts';
 import { NAME_LABELS, UID_LABELS } from './labels.ts';
 import { validatePodFailurePolicy, validateSuccessPolicy } from './policies.ts';
@@ -118,7 +118,7 @@ export function validateJobSpec(spec: JobSpec | undefined, path: string): FieldE
 }
 
 function validateCompletionMode(spec: JobSpec, path: string): FieldError[] {
-  const errors = validateOneOf(spec.completionMode, ['NonIndexed', 'Indexed'], `${path}.completionMode`, false);
+  const errors = validateOptionalOneOf(spec.completionMode, ['NonIndexed', 'Indexed'], `${path}.completionMode`);
   if (spec.completionMode === 'Indexed') {
     if (spec.completions === undefined) {
       errors.push(fieldError.required(`${path}.completions`, 'when completion mode is Indexed'));
@@ -164,7 +164,7 @@ function validateReplacement(spec: JobSpec | undefined, path: string): FieldErro
   const policy = spec?.podReplacementPolicy;
   if (policy === undefined) return [];
   const supported = spec?.podFailurePolicy === undefined ? ['Failed', 'TerminatingOrFailed'] : ['Failed'];
-  return validateOneOf(policy, supported, path, false);
+  return validateOptionalOneOf(policy, supported, path);
 }
 
 /** Rejects the restart policy Always, with which a pod never completes. */

@@ -9,7 +9,12 @@ import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindAlias, KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../registry/strategies.ts';
 import { validateStandardConditions } from '../../../validation/conditions.ts';
-import { percentOf, validateCountOrPercent, validateNonNegative, validateOneOf } from '../../../validation/scalars.ts';
+import {
+  percentOf,
+  validateCountOrPercent,
+  validateNonNegative,
+  validateOptionalOneOf,
+} from '../../../validation/scalars.ts';
 import { isEmptySelector, validateLabelSelector } from '../../../validation/selectors.ts';
 
 type Budget = PodDisruptionBudget;
@@ -34,11 +39,10 @@ function validateBudget(budget: Budget): FieldError[] {
   }
   errors.push(...validateLabelSelector(spec.selector, 'spec.selector'));
   errors.push(
-    ...validateOneOf(
+    ...validateOptionalOneOf(
       spec.unhealthyPodEvictionPolicy,
       ['AlwaysAllow', 'IfHealthyBudget'],
       'spec.unhealthyPodEvictionPolicy',
-      false,
     ),
   );
   return errors;

@@ -7,7 +7,7 @@ import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts
 import { isSet } from '../../../../api/meta/validation.ts';
 import { validateDriverName } from '../../../../api/validation/csi.ts';
 import { validateIdRanges } from '../../../../api/validation/id-ranges.ts';
-import { validateNameRule, validateOneOf } from '../../../../api/validation/scalars.ts';
+import { validateNameRule, validateOptionalOneOf } from '../../../../api/validation/scalars.ts';
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
 import type { PodSecurityPolicy, PolicySpec, Strategy } from './types.ts';
 
@@ -30,7 +30,7 @@ export function validatePolicy({ metadata, spec = {} }: PodSecurityPolicy): Fiel
     ...strategyErrors(spec.seLinux, ['MustRunAs', 'RunAsAny'], 'spec.seLinux'),
     ...strategyErrors(spec.supplementalGroups, GROUP_RULES, 'spec.supplementalGroups'),
     ...strategyErrors(spec.fsGroup, GROUP_RULES, 'spec.fsGroup'),
-    ...(spec.volumes ?? []).flatMap((volume) => validateOneOf(volume, VOLUMES, 'spec.volumes', false)),
+    ...(spec.volumes ?? []).flatMap((volume) => validateOptionalOneOf(volume, VOLUMES, 'spec.volumes')),
     ...capabilityErrors(spec),
     ...placeErrors(spec),
     ...sysctlErrors(spec.allowedUnsafeSysctls ?? [], 'spec.allowedUnsafeSysctls'),
@@ -99,7 +99,7 @@ function capabilityErrors(spec: PolicySpec): FieldError[] {
     found.push(fieldError.invalid('spec.defaultAllowPrivilegeEscalation', true, what));
   }
   for (const [index, type] of (spec.allowedProcMountTypes ?? []).entries())
-    found.push(...validateOneOf(type, ['Default', 'Unmasked'], `spec.allowedProcMountTypes[${index}]`, false));
+    found.push(...validateOptionalOneOf(type, ['Default', 'Unmasked'], `spec.allowedProcMountTypes[${index}]`));
   return found;
 }
 
