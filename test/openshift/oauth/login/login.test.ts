@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { hashSync } from 'bcryptjs';
 import { systemClock } from '../../../../src/host/process/process.ts';
+import { eventually } from '../../../controllers/harness.ts';
 import {
   authorize,
   CHALLENGING,
@@ -349,20 +350,20 @@ describe('oc login', () => {
     skewMs = 500_000;
     assert.equal(await whoami(server, token), 'dev', 'a use within the limit');
     // The use is recorded after the response.
-    for (let tries = 0; tries < 100; tries++) {
+    await eventually(async () => {
       const stored = await server.call<{ inactivityTimeoutSeconds: number }>('GET', `${TOKENS}/${nameOf(token)}`);
-      if (stored.body.inactivityTimeoutSeconds > 1_000) break;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+      return stored.body.inactivityTimeoutSeconds > 1_000;
+    }, 'the recorded use');
     skewMs = 1_000_000;
     assert.equal(await whoami(server, token), 'dev', 'the limit counts from the last use');
     skewMs = 1_700_000;
     assert.equal(await whoami(server, token), '401');
     assert.equal((await client({ accessTokenInactivityTimeoutSeconds: 0, accessTokenMaxAgeSeconds: 100 })).code, 200);
     const short = await login(server, 'dev', 'password1');
-    skewMs += 99_000;
+    // Creation times have whole seconds, so the token is up to one second older than the login.
+    skewMs += 90_000;
     assert.equal(await whoami(server, short.token), 'dev');
-    skewMs += 2_000;
+    skewMs += 11_000;
     assert.equal(await whoami(server, short.token), '401', 'the age of the client counts before that of the cluster');
     await client({ accessTokenInactivityTimeoutSeconds: null, accessTokenMaxAgeSeconds: null });
     await configure(null);
