@@ -41,6 +41,9 @@ const PATH = /^\/[\x21-\x22\x24-\x7e]*$/;
 export function targetOf(request: ClientRequest, secure: boolean): Target | undefined {
   const { headers, rawHeaders, method = 'GET' } = request;
   if (!isHttp2(request) && request.httpVersionMajor !== 1) return undefined;
+  // Methods are case-sensitive, but Node's client sends them in upper case. The server would get another method than
+  // the one that selected its row.
+  if (method !== method.toUpperCase()) return undefined;
   const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
   const pseudo = headers[':authority'];
   let authority = typeof pseudo === 'string' ? pseudo : headers.host;
@@ -94,7 +97,9 @@ export function framing(
   } else if (length === undefined) return { hasBody: false, headers: [] };
   if (length === undefined) return { hasBody: true, headers: ['Transfer-Encoding', 'chunked'] };
   if (!/^\d{1,15}$/.test(length)) return undefined;
-  return { hasBody: length !== '0', headers: ['Content-Length', length] };
+  // Servers may read leading zeros as the prefix of an octal number.
+  const bytes = String(Number(length));
+  return { hasBody: bytes !== '0', headers: ['Content-Length', bytes] };
 }
 
 /** Sends the head of a response. Returns false if it cannot be sent: Node throws for some heads that servers send. */

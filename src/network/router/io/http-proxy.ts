@@ -245,8 +245,8 @@ export class HttpProxy {
     const { metrics } = this.#parts;
     const { options } = backend;
     let isConnected = false;
-    let isAnswered = false;
     let timedOut = false;
+    let answered: IncomingMessage | undefined;
     const counters = metrics.of(backend);
     counters.sessions++;
     upstream.once('socket', (socket) => {
@@ -271,7 +271,7 @@ export class HttpProxy {
       const headers = this.answerHeaders(exchange, incoming, choice);
       if (!writeHead(response, status, incoming.statusMessage ?? '', headers))
         return void upstream.destroy(new Error('the head of the answer cannot be sent'));
-      isAnswered = true;
+      answered = incoming;
       metrics.responded(backend, status);
       pump(incoming, response as ServerResponse, (bytes) => (counters.bytesOut += bytes));
       incoming.once('error', () => response.destroy());
@@ -284,7 +284,9 @@ export class HttpProxy {
     });
     upstream.on('error', () => {
       settled();
-      if (isAnswered || response.destroyed) {
+      // Bytes after a complete response, such as content after a response to HEAD, are an error of the connection only.
+      if (answered?.complete === true) return;
+      if (answered !== undefined || response.destroyed) {
         response.destroy();
         return;
       }

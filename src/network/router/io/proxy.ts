@@ -197,6 +197,8 @@ class NodeProxy implements RoutingProxy {
       this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
       upgrade(this.#proxy, this.#parts, request, client, head, true);
     });
+    // Node does not apply this option to the HTTP/1 connections of a server for HTTP/2.
+    Object.assign(server, { shouldUpgradeCallback: mayUpgrade });
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('sessionError', () => {});
     server.on('session', (session) => {

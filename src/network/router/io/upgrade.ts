@@ -9,6 +9,11 @@ import type { HttpProxy, ProxyParts } from './http-proxy.ts';
 import { page, reasonOf } from './pages.ts';
 import { splice } from './splice.ts';
 
+/** Time for a client to close its side after a response other than 101. */
+const LINGER_MS = 1_000;
+/** Time limit for a client that stops to read such a response. */
+const UNREAD_MS = 10_000;
+
 export function upgrade(
   proxy: HttpProxy,
   { balancing, metrics, upstreams }: ProxyParts,
@@ -22,6 +27,11 @@ export function upgrade(
     client.destroy();
     return;
   }
+  // Unlike `endSocket`, this waits for a slow client that still reads the response.
+  const endResponse = (): void => {
+    request.socket.setTimeout(UNREAD_MS, () => client.destroy());
+    client.end(() => setTimeout(() => client.destroy(), LINGER_MS).unref());
+  };
   const refuse = (status: number, more: RawHeaders = []): void => {
     const body = page(status);
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
@@ -60,6 +70,7 @@ export function upgrade(
     const counters = metrics.of(backend);
     let isConnected = false;
     let timedOut = false;
+    let isAnswered = false;
     balancing.opened(choice);
     upstream.once('close', () => balancing.closed(choice));
     const connecting = setTimeout(
@@ -84,7 +95,7 @@ export function upgrade(
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
       const upgraded = ['Connection', 'Upgrade', 'Upgrade', incoming.headers.upgrade ?? ''];
       const own = ownHeaders(exchange, choice);
-      client.write(headText(101, incoming.statusMessage ?? '', [...upgraded, ...passed, ...own]));
+      client.write(headText(101, incoming.statusMessage ?? '', [...upgraded, ...passed, ...own]), 'latin1');
       if (first.length > 0) client.write(first);
       if (head.length > 0) server.write(head);
       splice(client, server, backend.options.tunnelTimeoutMs);
@@ -95,11 +106,18 @@ export function upgrade(
       if (status < 200 || status > 599) return void upstream.destroy(new Error('invalid HTTP status'));
       metrics.responded(backend, status);
       const passed = returned(incoming.rawHeaders, incoming.headers.connection);
-      client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']));
-      incoming.pipe(client);
+      isAnswered = true;
+      client.write(headText(status, incoming.statusMessage ?? '', [...passed, 'Connection', 'close']), 'latin1');
+      incoming.pipe(client, { end: false });
+      incoming.once('end', endResponse);
+      incoming.once('close', () => {
+        if (!incoming.complete) client.destroy();
+      });
     });
     upstream.on('error', () => {
       clearTimeout(connecting);
+      // The listener of the response ends the client.
+      if (isAnswered) return;
       if (!isConnected && !timedOut) attempt(exchange);
       else if (client.writable) refuse(timedOut ? 504 : 502);
     });

@@ -7,6 +7,8 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2, createServer as createHttp2 } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
 import { silentLog } from '../../../../src/base/log.ts';
 import { Balancer, planRouting } from '../../../../src/network/router/core/index.ts';
 import { createCertificateVerifier, proxyFactory } from '../../../../src/network/router/io/index.ts';
@@ -108,10 +110,18 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
       tls: { termination: 'edge', insecureEdgeTerminationPolicy: 'Allow' },
     },
   });
+  const connectSecurely = () =>
+    connectTls({
+      port: ports.https,
+      host: '127.0.0.1',
+      servername: 'web.apps.test',
+      ca: ca.certPem,
+      ALPNProtocols: ['http/1.1'],
+    });
   /** Everything received within `ms` or until the proxy closes. */
-  const raw = (bytes: string, until: RegExp, ms = 3_000): Promise<string> =>
+  const raw = (bytes: string, until: RegExp, ms = 3_000, secure = false): Promise<string> =>
     new Promise((resolve) => {
-      const socket = connect(ports.http, '127.0.0.1');
+      const socket = secure ? connectSecurely() : connect(ports.http, '127.0.0.1');
       let text = '';
       const done = (): void => {
         clearTimeout(timer);
@@ -192,6 +202,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
         socket.on('data', (chunk) => {
           seen += chunk.toString('latin1');
           if (/\r\n\r\n/.test(seen)) socket.write(Buffer.from(answer, 'latin1'));
+          if (/x-end: soon/i.test(seen)) setTimeout(() => socket.destroy(), 100);
         });
       }),
     );
@@ -236,16 +247,31 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     for (const each of closing) each.close();
   });
 
-  test('rejects requests that the router and the server could parse differently', async () => {
-    for (const bytes of REFUSED) {
-      seen = '';
-      const text = await raw(bytes, /^HTTP\/1\.1 \d+/);
-      // An invalid body is detected after the head was forwarded, so the request must be left incomplete.
-      const isWhole = /0\r\n\r\n$/.test(seen);
-      assert.ok(text === '' || /^HTTP\/1\.1 4\d\d /.test(text), `${JSON.stringify(bytes)}: ${text}`);
-      assert.ok(seen === '' || (bytes.startsWith(CHUNKED) && !isWhole), `${JSON.stringify(bytes)}: ${seen}`);
-    }
-    await isAlive();
+  for (const secure of [false, true])
+    test(`rejects requests that router and server could parse differently, ${secure ? 'with' : 'without'} TLS`, async () => {
+      for (const bytes of REFUSED) {
+        seen = '';
+        const text = await raw(bytes, /^HTTP\/1\.1 \d+/, 3_000, secure);
+        // An invalid body is detected after the head was forwarded, so the request must be left incomplete.
+        const isWhole = /0\r\n\r\n$/.test(seen);
+        assert.ok(text === '' || /^HTTP\/1\.1 4\d\d /.test(text), `${JSON.stringify(bytes)}: ${text}`);
+        assert.ok(seen === '' || (bytes.startsWith(CHUNKED) && !isWhole), `${JSON.stringify(bytes)}: ${seen}`);
+      }
+      await isAlive();
+    });
+
+  test('sends lengths without leading zeros to the server', async () => {
+    seen = '';
+    await raw(`${POST}Content-Length: 002\r\n\r\nab`, /ok$/);
+    assert.match(seen, /\r\nContent-Length: 2\r\n[\s\S]*\r\n\r\nab$/);
+  });
+
+  test('rejects methods in lower case, which the server would receive in upper case', async () => {
+    seen = '';
+    const over = session();
+    assert.equal((await ask(over, { ':method': 'delete' })).status, 400);
+    assert.equal(seen, '');
+    over.destroy();
   });
 
   test('the router re-encodes chunked bodies and drops chunk extensions', async () => {
@@ -280,17 +306,62 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
       ['websocket, H2C', 'Upgrade'],
       ['HTTP/2.0', 'upgrade'],
     ]) {
-      seen = '';
       const headers = `Connection: ${connection}\r\nUpgrade: ${upgrade}\r\nHTTP2-Settings: AAMAAABk\r\n`;
-      await raw(`GET / HTTP/1.1\r\n${HOST}${headers}\r\n`, /ok$/);
-      assert.match(seen, /^GET \/ /);
-      assert.doesNotMatch(seen, /upgrade|http2-settings/i, upgrade);
+      for (const secure of [false, true]) {
+        seen = '';
+        await raw(`GET / HTTP/1.1\r\n${HOST}${headers}\r\n`, /ok$/, 3_000, secure);
+        assert.match(seen, /^GET \/ /);
+        assert.doesNotMatch(seen, /upgrade|http2-settings/i, `${upgrade}, TLS: ${secure}`);
+      }
     }
     seen = '';
     answer = '';
     const upgrade = `GET /second HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     assert.equal(await raw(`GET /first HTTP/1.1\r\n${HOST}\r\n${upgrade}`, /./), '');
     assert.doesNotMatch(seen, /second/);
+    await isAlive();
+  });
+
+  test('closes the connection after a rejected upgrade, even if the client does not close it', async () => {
+    const upgrading = (host: string) => `GET / HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    answer = OK;
+    for (const host of [HOST, 'Host: none.apps.test\r\n']) {
+      seen = '';
+      const socket = connect({ port: ports.http, host: '127.0.0.1', allowHalfOpen: true });
+      socket.on('error', () => {});
+      socket.resume().write(upgrading(host));
+      await once(socket, 'end');
+      await sleep(1_500);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      // The first write is answered with a reset, which the second one reports.
+      socket.write('x');
+      await sleep(100);
+      socket.write('x');
+      await Promise.race([closed, sleep(2_000).then(() => assert.fail(`${host}: the connection is still open`))]);
+    }
+    seen = '';
+    answer = 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart';
+    const began = performance.now();
+    const text = await raw(upgrading(`${HOST}X-End: soon\r\n`), /$^/);
+    assert.match(text, /\r\n\r\npart$/);
+    assert.ok(performance.now() - began < 2_500, 'an incomplete response ends the connection');
+  });
+
+  test('forwards responses to HEAD and with status 204 whose server also sends content', async () => {
+    const over = session();
+    for (const [method, status] of [
+      ['HEAD', 200],
+      ['GET', 204],
+    ] as const) {
+      answer = `HTTP/1.1 ${status} x\r\nContent-Length: 5\r\n\r\nhello`;
+      seen = '';
+      const text = await raw(`${method} / HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, /$^/);
+      assert.match(text, new RegExp(`^HTTP/1.1 ${status} `));
+      assert.doesNotMatch(text, /hello/);
+      seen = '';
+      assert.deepEqual(await ask(over, { ':method': method }), { status, text: '' });
+    }
+    over.destroy();
     await isAlive();
   });
 
