@@ -11,6 +11,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { secretsIn } from '../../support-bundle/core/index.ts';
 import { pagesOf } from './cluster.ts';
+import { isSecretFile } from './configuration-files.ts';
 import { filesBelow } from './files.ts';
 
 const MAX_FILES = 4000;
@@ -99,10 +100,8 @@ export async function secretsOfHost({ root, volumes, containers }: SecretPlaces,
     for (const { path, size } of await filesBelow(join(root, directory), MAX_FILES)) {
       if (size > MAX_FILE_BYTES) continue;
       const text = await textOf(path);
-      found.addText(
-        text,
-        /\.(?:key|token|password|psk)$|(?:^|[-_.])(?:token|password|secret|keyring)(?:\.\w+)?$/.test(basename(path)),
-      );
+      const isNamed = /(?:^|[-_.])(?:token|password|secret|keyring)(?:\.\w+)?$/.test(basename(path));
+      found.addText(text, isNamed || isSecretFile(path));
       if (/keyring/.test(path)) for (const [, key = ''] of text.matchAll(/"([^"]{8,})"/g)) found.add(key);
       if (/\.env$|sysconfig/.test(path))
         for (const [, value = ''] of text.matchAll(/^[^#=\n]+=["']?(.{12,}?)["']?$/gm)) addVariable(value, found);

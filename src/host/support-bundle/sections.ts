@@ -7,6 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Section } from '../../support-bundle/port.ts';
 import { type Paths, pathsBelow } from '../config/paths.ts';
 import { type BundleAccess, clusterSections } from './cluster-sections.ts';
+import { isConfiguration } from './configuration-files.ts';
 import { collectFile, filesBelow } from './files.ts';
 import { logSections } from './log-sections.ts';
 import { processSections } from './process-sections.ts';
@@ -105,10 +106,6 @@ function configuration({ self, root, reachable }: SectionContext): Section {
     },
   };
 }
-
-/** Whether a file is configuration. Keys, certificates, keyrings and files with tokens or passwords are omitted. */
-const isConfiguration = (path: string): boolean =>
-  !/\.(?:key|crt|pem|pub|csr|srl|token|password|psk)$|keyring|encryption-config|\/certificates\/|htpasswd/i.test(path);
 
 function network(): Section {
   const program = (to: string, ...command: readonly string[]): Program => ({ to: `network/${to}`, command });

@@ -8,7 +8,10 @@ const SECRET_FIELD =
 const SECRET_NAME = new Set(['auth', 'dockerconfigjson', 'dockercfg', 'keyring', 'rigpower', 'additionalsecrets']);
 const ENVIRONMENT = new Set(['env', 'environment', 'environmentvariables', 'defaultenv']);
 const PRIVATE_ANNOTATION = /last-applied-configuration$|token-secret\.value$|[./-]password$/;
+/** Matches a flag whose value is the next argument. */
+const SECRET_FLAG = /^--?(?:[\w-]*-)?(?:pass|password|passwd|passphrase|pwd|token|secret|api-?key|psk)$/i;
 const MAX_DEPTH = 64;
+const MAX_JSON_LENGTH = 256 * 1024;
 
 /** Returns a copy without secrets. In other fields, texts are redacted by patterns and by known values. */
 export function redactObject(value: unknown, known: KnownValues): unknown {
@@ -38,20 +41,55 @@ interface Place {
 
 const text = (value: string, known: KnownValues): string => new TextRedactor(known).text(value);
 
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
+/** Whether a name denotes a secret value. A final `pass` counts only as a word of its own, unlike in `bypass`. */
+const isSecretName = (name: string): boolean =>
+  SECRET_FIELD.test(plainName(name)) || /(?:^|[_.-])pass$/i.test(name) || /[a-z]Pass$/.test(name);
+
+/** Parsed JSON object or list in a string, as in annotations; undefined for other strings. */
+function jsonIn(value: string): object | undefined {
+  if (value.length > MAX_JSON_LENGTH || !/^\s*[{[]/.test(value)) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return typeof parsed === 'object' && parsed !== null ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function copyOf(value: unknown, known: KnownValues, place: Place): unknown {
-  if (typeof value === 'string') return place.secret ? REMOVED : text(value, known);
+  if (typeof value === 'string' && place.secret) return REMOVED;
+  if (typeof value === 'string') {
+    const json = place.depth > MAX_DEPTH ? undefined : jsonIn(value);
+    if (json === undefined) return text(value, known);
+    const copy = copyOf(json, known, { depth: place.depth + 1, secret: false });
+    return JSON.stringify(copy, null, value.includes('\n') ? 2 : undefined);
+  }
   if (typeof value !== 'object' || value === null) return place.secret && typeof value === 'number' ? REMOVED : value;
   if (place.depth > MAX_DEPTH) return REMOVED;
   const deeper = { ...place, depth: place.depth + 1 };
-  if (Array.isArray(value)) return value.map((each) => copyOf(each, known, deeper));
+  if (Array.isArray(value))
+    return value.map((each, at) => (isFlagValue(value, at) ? REMOVED : copyOf(each, known, deeper)));
   if (value instanceof Map) return copyOf(Object.fromEntries(value), known, place);
   return copyOfFields(value as Record<string, unknown>, known, place);
 }
+
+/** Whether the item of an argument list is the value of the flag before it. */
+function isFlagValue(list: readonly unknown[], at: number): boolean {
+  const [flag, value] = [list[at - 1], list[at]];
+  return typeof flag === 'string' && typeof value === 'string' && SECRET_FLAG.test(flag) && !value.startsWith('-');
+}
+
+/** Whether the object is a pair such as an HTTP header, whose name denotes a secret. */
+const isSecretPair = ({ name, value }: Record<string, unknown>): boolean =>
+  typeof name === 'string' && typeof value === 'string' && isSecretName(name);
 
 function copyOfFields(object: Record<string, unknown>, known: KnownValues, place: Place): Record<string, unknown> {
   const kind = typeof object['kind'] === 'string' ? object['kind'] : (place.kind ?? '');
   const isSecret = kind === 'Secret';
   const isTemplate = kind === 'Template';
+  const isPair = isSecretPair(object);
   const depth = place.depth + 1;
   return Object.fromEntries(
     Object.entries(object).map(([name, value]): [string, unknown] => {
@@ -60,11 +98,12 @@ function copyOfFields(object: Record<string, unknown>, known: KnownValues, place
       if (isTemplate && name === 'parameters') return [key, withoutValues(value, known, depth)];
       if (name === 'items' && kind.endsWith('List'))
         return [key, copyOf(value, known, { depth, secret: false, kind: kind.slice(0, -'List'.length) })];
-      const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+      if (isPair && name === 'value') return [key, REMOVED];
+      const plain = plainName(name);
       if (ENVIRONMENT.has(plain)) return [key, withoutValues(value, known, depth)];
       if (PRIVATE_ANNOTATION.test(name)) return [key, REMOVED];
       if (SECRET_NAME.has(plain)) return [key, allRemoved(value)];
-      if (SECRET_FIELD.test(plain)) return [key, secretField(value, known, depth)];
+      if (isSecretName(name)) return [key, secretField(value, known, depth)];
       if (place.secret && (name === 'value' || name === 'data')) return [key, allRemoved(value)];
       return [key, copyOf(value, known, { depth, secret: false })];
     }),
@@ -109,16 +148,20 @@ function allRemoved(value: unknown): unknown {
 
 function collect(value: unknown, place: Place, found: string[]): void {
   if (typeof value === 'string' && place.secret) found.push(value);
+  else if (typeof value === 'string' && place.depth <= MAX_DEPTH) collect(jsonIn(value), place, found);
   if (typeof value !== 'object' || value === null || place.depth > MAX_DEPTH) return;
   const depth = place.depth + 1;
   if (Array.isArray(value)) {
-    for (const each of value) collect(each, { ...place, depth }, found);
+    for (const [at, each] of value.entries())
+      collect(each, { ...place, depth, secret: place.secret || isFlagValue(value, at) }, found);
     return;
   }
-  for (const [name, each] of Object.entries(value instanceof Map ? Object.fromEntries(value) : value)) {
-    const plain = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+  const fields = (value instanceof Map ? Object.fromEntries(value) : value) as Record<string, unknown>;
+  const isPair = isSecretPair(fields);
+  for (const [name, each] of Object.entries(fields)) {
+    const plain = plainName(name);
     const secret =
-      SECRET_FIELD.test(plain) || SECRET_NAME.has(plain) || (place.secret && (name === 'value' || name === 'data'));
+      isSecretName(name) || SECRET_NAME.has(plain) || ((place.secret || isPair) && /^(?:value|data)$/.test(name));
     if (ENVIRONMENT.has(plain)) found.push(...environmentSecrets(each));
     // An object such as `secret: {secretName: x}` is only a reference, so its strings are not secret.
     else collect(each, { depth, secret: secret && !isReference(each) }, found);
@@ -154,7 +197,7 @@ function pairOf(value: unknown): [string, unknown] {
  * Removing them everywhere would make logs unreadable.
  */
 function isSecretVariable(name: string, value: string): boolean {
-  if (SECRET_FIELD.test(name.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))) return !value.startsWith('/');
+  if (isSecretName(name)) return !value.startsWith('/');
   return (
     /^(?=.*\d)(?=.*[A-Za-z])[^\s/:,]{12,}$/.test(value) &&
     !/^[\d.]+$|^[a-z0-9.-]+\.(?:svc|local|com|org|dev|io)$/.test(value)

@@ -3,7 +3,7 @@ import { type KnownValues, REMOVED } from './known-values.ts';
 
 /** Matches lines that may contain a secret. Other lines are not examined further, which saves most of the time. */
 const SUSPICIOUS =
-  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|sk-|xox|signature=|[?&]sig=|#login=|\bpw|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
+  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|sk-|xox|signature=|[?&]sig=|#login=|\bpw|mysql|mariadb|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // A private key with escaped line breaks.
@@ -23,6 +23,12 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // Signed URLs of object stores, and one-time links to the console.
   [/([?&](?:x-(?:amz|goog)-)?sig(?:nature)?=)[^&\s"'\\]+/gi, `$1${REMOVED}`],
   [/(#login=)[\w-]{8,}/g, `$1${REMOVED}`],
+  // Passwords that follow a flag of one letter without a space, and entries of a .netrc file.
+  [/(\b(?:mysql|mariadb)[\w-]{0,32}\s(?:[^|;&]{0,512}?\s)?-p)(?![\s"'])[^\s"';|&]+/g, `$1${REMOVED}`],
+  [/(\bsshpass\s{1,8}-p\s{0,8})[^\s"']+/g, `$1${REMOVED}`],
+  [/(\blogin\s{1,8}\S{1,128}\s{1,8}password\s{1,8})\S+/g, `$1${REMOVED}`],
+  // An XML element.
+  [/(<[\w:.-]{0,64}(?:password|passwd|passphrase|secret|token|api-?key)>)[^<]+/gi, `$1${REMOVED}`],
   [/(\s(?:-u|--user)[\s=]\s{0,8}["']?[^\s:"']{1,128}:)[^\s"']+/g, `$1${REMOVED}`],
   [/(["']auth["']\s{0,8}:\s{0,8}["'])[^"']+/g, `$1${REMOVED}`],
 ];
@@ -30,8 +36,13 @@ const SCHEME = /\b(bearer|basic)(\s{1,8}|%20)([\w.~+/=-]{6,})/gi;
 const FLAG =
   /(--?(?:[\w-]{0,40}-)?(?:password|passwd|passphrase|token|secret|api-key))(\s{1,8})(?!-)("[^"]*"|'[^']*'|\S+)/gi;
 const PAIR =
-  /((?:pass(?:word|wd|phrase)|[_-]pass|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
+  /((?:pass(?:word|wd|phrase)|[_-]pass|\bpass(?==)|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
 const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
+/** Matches a YAML field without a value in its line, or with the indicator of a block. */
+const OPEN_FIELD =
+  /^(\s*)(?:- )?["']?[\w.-]{0,64}(?:pass(?:word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|credential|psk)s?["']?:\s{0,8}([|>][+-]?\d?)?\s*$/i;
+/** Matches a line that is a field of a mapping, which only refers to a secret. */
+const FIELD = /^\s*(?:- )?["']?[\w./-]{1,128}["']?:(?:\s|$)/;
 const UNIT_VARIABLE = /^\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=/;
 /** Matches a line that ends with base64 of a private key, possibly after the prefix of a log. */
 const KEY_LINE = /(?:^|\s)[A-Za-z0-9+/=]{40,80}\s*$/;
@@ -49,6 +60,8 @@ export class TextRedactor {
   #keyLines = 0;
   /** Whether the value of an environment variable in a unit file continues on the next line. */
   #valueContinues = false;
+  /** YAML field whose secret value continues on lines with a larger indentation. */
+  #openField: { readonly indentation: number; readonly isBlock: boolean } | undefined;
   /** Whether the first lines may be the end of a private key, because the text begins in the middle of a file. */
   #mayBeInKey: boolean;
 
@@ -62,7 +75,7 @@ export class TextRedactor {
     const text = line.slice(0, MAX_LINE_LENGTH);
     const isValue = this.#valueContinues;
     this.#valueContinues = (isValue || UNIT_VARIABLE.test(text)) && text.endsWith('\\');
-    if (isValue) return REMOVED;
+    if (isValue || this.#continuesField(text)) return REMOVED;
     if (this.#mayBeInKey) {
       this.#mayBeInKey = KEY_LINE.test(text);
       if (this.#mayBeInKey) return REMOVED;
@@ -84,6 +97,20 @@ export class TextRedactor {
     // The line was cut. The end of the remaining text may be the beginning of a secret that no pattern matches, so it
     // is removed.
     return text.length < line.length ? `${result.slice(0, -CUT_MARGIN)} <line cut>` : result;
+  }
+
+  /** Whether the line belongs to the value of a YAML field whose name denotes a secret. */
+  #continuesField(line: string): boolean {
+    const open = this.#openField;
+    const indentation = line.search(/\S/);
+    if (open !== undefined && indentation < 0) return false;
+    const isDeeper = open !== undefined && indentation > open.indentation;
+    const isItem = open !== undefined && indentation === open.indentation && /^\s*- /.test(line);
+    if (open !== undefined && (isDeeper || isItem) && (open.isBlock || !FIELD.test(line))) return true;
+    const [, before, indicator] = OPEN_FIELD.exec(line) ?? [];
+    this.#openField =
+      before === undefined ? undefined : { indentation: before.length, isBlock: indicator !== undefined };
+    return false;
   }
 
   /** Removes secrets from a text with several lines. */

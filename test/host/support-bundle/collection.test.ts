@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { writeArchive } from '../../../src/host/support-bundle/archive.ts';
 import { collectSections } from '../../../src/host/support-bundle/collect.ts';
+import { isConfiguration } from '../../../src/host/support-bundle/configuration-files.ts';
 import { collectFile, filesBelow } from '../../../src/host/support-bundle/files.ts';
 import { SecretValues, secretsOfHost } from '../../../src/host/support-bundle/known-secrets.ts';
 import { collectPrograms } from '../../../src/host/support-bundle/programs.ts';
@@ -224,16 +225,44 @@ test('finds the secrets of keys, kubeconfigs, mounted Secrets and running contai
     `users: [{user: {client-key-data: ${btoa(key)}, token: tok-value-1}}]`,
   );
   await write('etc/origin/node/gossip-keyring.json', '["ring-key-in-base64=="]');
+  await write('etc/origin/master/ldap.pw', 'bind-value-1\n');
   await write('etc/origin/bootstrap.yaml', 'proxy: {httpsProxy: "http://u:proxy%2Dpass@h:1"}\n');
   await write('var/volumes/pods/u/volumes/kubernetes.io~secret/s/..1/password', 'mounted-value');
   await write('var/volumes/pods/u/volumes/kubernetes.io~configmap/s/..1/x', 'public-value');
   await write('var/c/containers/id/config.json', '{"process":{"env":["API_TOKEN=env-value-1","PATH=/bin"]}}');
   const found = new SecretValues();
   await secretsOfHost({ root, volumes: join(root, 'var/volumes'), containers: join(root, 'var/c') }, found);
-  for (const value of [key, 'tok-value-1', 'ring-key-in-base64==', 'proxy-pass', 'mounted-value', 'env-value-1'])
+  for (const value of [
+    key,
+    'tok-value-1',
+    'ring-key-in-base64==',
+    'proxy-pass',
+    'mounted-value',
+    'env-value-1',
+    'bind-value-1',
+  ])
     assert.ok(
       [...found.values].some((each) => each.trim() === value.trim()),
       value,
     );
   assert.ok(!found.values.has('public-value'));
+});
+
+test('omits files below the configuration that may contain a password', () => {
+  const [configuration, others] = [
+    [
+      'etc/origin/bootstrap.yaml',
+      'etc/sysconfig/hyperedge',
+      'etc/containers/policy.json',
+      'etc/origin/master/x.kubeconfig',
+    ],
+    [
+      'etc/origin/master/ldap.pw',
+      'etc/origin/master/sso.secret',
+      'etc/origin/master/ca.key',
+      'etc/origin/users.htpasswd',
+    ],
+  ];
+  assert.ok(configuration?.every(isConfiguration));
+  assert.ok(!others?.some(isConfiguration));
 });

@@ -41,6 +41,11 @@ const LINES: readonly (readonly [what: string, text: string])[] = [
   ['an environment of a unit', `Environment="A=${SECRET}" B=c`],
   ['a data URL', `source: data:text/plain;charset=utf-8;base64,${SECRET}`],
   ['registry logins', `{"auths":{"r":{"auth":"${SECRET}"}}}`],
+  ['a pair with the name pass', `[db]host=x pass=${SECRET}`],
+  ['an XML element', `<user><db-password>${SECRET}</db-password></user>`],
+  ['an entry of .netrc', `machine h login u password ${SECRET}`],
+  ['a flag of mysql without a space', `mysqldump -uroot -p${SECRET} db`],
+  ['a flag of sshpass', `sshpass -p ${SECRET} ssh host`],
   ['a cookie', `Cookie: ssn=1; session=${SECRET}`],
   [
     'JSON after the prefix of a container log',
@@ -139,6 +144,48 @@ test('removes secret values of objects by field name, and keeps references to se
   assert.ok(!text.includes(SECRET), text);
   assert.ok(!text.includes('12345678'), text);
   assert.equal(text.split('"kept"').length, 4, text);
+});
+
+test('removes secrets from arguments, headers, mount options and JSON in annotations', () => {
+  const objects: readonly (readonly [what: string, object: object])[] = [
+    ['argument after a flag', { args: ['--token', SECRET, '--port', 'kept'] }],
+    ['argument after a flag with a prefix', { command: ['x', '--db-pass', SECRET, 'kept'] }],
+    [
+      'header',
+      {
+        httpHeaders: [
+          { name: 'X-Api-Key', value: SECRET },
+          { name: 'Host', value: 'kept' },
+        ],
+      },
+    ],
+    ['cookie', { httpHeaders: [{ name: 'Cookie', value: SECRET }], path: 'kept' }],
+    ['field', { db_pass: SECRET, smtpPass: SECRET, bypass: 'kept' }],
+    ['mount options', { mountOptions: [`user=kept,pass=${SECRET}`] }],
+    ['JSON', { note: JSON.stringify({ env: [{ name: 'A', value: SECRET }], image: 'kept' }) }],
+    ['JSON in lines', { note: JSON.stringify({ args: ['--secret', SECRET], image: 'kept' }, null, 2) }],
+  ];
+  for (const [what, object] of objects) {
+    const text = JSON.stringify(redactObject(object, none));
+    assert.ok(!text.includes(SECRET), `${what}: ${text}`);
+    assert.ok(text.includes('kept'), `${what}: ${text}`);
+  }
+  const found = secretsIn({ args: ['--token', SECRET], httpHeaders: [{ name: 'X-Api-Key', value: 'header-Secret' }] });
+  assert.deepEqual(found, [SECRET, 'header-Secret']);
+});
+
+test('removes secrets from YAML in a text whose values are on the next lines', () => {
+  for (const text of [
+    `password: |\n  ${SECRET}\n\n  ${SECRET}\nimage: kept`,
+    `db:\n  password: >-\n    ${SECRET}\n  image: kept`,
+    `passwords:\n- ${SECRET}\n- ${SECRET}\nimage: kept`,
+    `- "api-key":\n    ${SECRET}\n  image: kept`,
+    `secret:\n  secretName: kept\n  token: ${SECRET}`,
+  ]) {
+    const result = String(redactObject(text, none));
+    assert.ok(!result.includes(SECRET), result);
+    assert.match(result, /kept/);
+  }
 });
 
 test('removes the values of Secrets in a list, whose items have no kind', () => {
