@@ -22,10 +22,11 @@
  * The content security policy forbids inline scripts, inline styles and `<style>` elements. The attribute `style` of
  * JSX is allowed, because it is set by a property.
  */
+import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { ObjectSearch, pageOf } from './data/api/search.ts';
 import { PAGES } from './pages/index.ts';
-import { startSession, userName } from './session/login.ts';
+import { sessionState, startSession, userName } from './session/login.ts';
 import { requestJson } from './session/request.ts';
 import { addShortcut, startKeyboard } from './shell/keyboard.ts';
 import { objectSource } from './shell/object-source.ts';
@@ -33,6 +34,7 @@ import { addPaletteSource, type PaletteEntry, startPalette } from './shell/palet
 import { navigate, place, startRouter } from './shell/router.ts';
 import { helpOpen, linkOf, Shell } from './shell/shell.tsx';
 import { startTheme, switchTheme } from './shell/theme.ts';
+import { showFailure } from './shell/toasts.tsx';
 import './style.css';
 import { api, clock } from './ui/context.ts';
 
@@ -74,7 +76,11 @@ async function start(): Promise<void> {
   });
   const root = document.getElementById('root');
   if (root !== null) render(<Shell />, root);
-  if (await startSession()) await readUserName();
+  await startSession();
+  // After a session that has expired, another user may have logged in.
+  effect(() => {
+    if (sessionState.value === 'in') readUserName().catch(showFailure);
+  });
 }
 
 void start();

@@ -11,11 +11,17 @@ const CALLBACK = '/console/callback';
 /** Interval of session renewals. A session of the OAuth server ends five minutes after its last renewal. */
 const RENEW_MS = 120_000;
 const OTHER_TABS = 'hyperedge-console';
+const LOGGED_IN = 'logged-in';
 const LOGGED_OUT = 'logged-out';
+/** View that a login in another tab ends with. */
+export const CONTINUE_PATH = '/continue';
 
-export type SessionState = 'starting' | 'in' | 'out' | 'failed';
+export type SessionState = 'starting' | 'in' | 'expired' | 'out' | 'failed';
 
-/** State of the login. `failed`: the API server did not respond. */
+/**
+ * State of the login. `expired`: the session ended by itself, so the view and its unsaved text are kept until the user
+ * has logged in again in another tab. `failed`: the API server did not respond.
+ */
 export const sessionState = signal<SessionState>('starting');
 /** Name of the user; '' before it is known. */
 export const userName = signal('');
@@ -32,6 +38,7 @@ export const currentToken = (): string | undefined => token;
 export async function startSession(): Promise<boolean> {
   otherTabs.onmessage = ({ data }) => {
     if (data === LOGGED_OUT) endLocally();
+    if (data === LOGGED_IN && sessionState.value === 'expired') void renewToken();
   };
   // Opening a link in this tab changes only the fragment, which does not load the page. It must be reloaded.
   addEventListener('hashchange', () => {
@@ -41,9 +48,12 @@ export async function startSession(): Promise<boolean> {
   const known = await renewToken();
   if (!known && !redeemed && sessionState.value === 'out') toLoginPage();
   if (!known) return false;
+  otherTabs.postMessage(LOGGED_IN);
   setInterval(() => void keepSession(), RENEW_MS);
   document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') void keepSession();
+    if (document.visibilityState !== 'visible') return;
+    if (sessionState.value === 'expired') void renewToken();
+    else void keepSession();
   });
   addEventListener('pagehide', ({ persisted }) => {
     // The page is being closed or reloaded, so its token is not needed any more.
@@ -71,16 +81,28 @@ export async function logout(): Promise<void> {
   endLocally();
 }
 
-/** Opens the login page of the OAuth server, which redirects back to this view. */
-export function toLoginPage(): void {
-  const { pathname, search } = location;
-  location.assign(`/login?${new URLSearchParams([['then', `${pathname}${search}`]]).toString()}`);
-}
+/** Address of the login page of the OAuth server, which redirects to `then`. */
+export const loginAddress = (then: string): string => `/login?${new URLSearchParams([['then', then]]).toString()}`;
+
+/** Opens the login page, which redirects back to this view. */
+export const toLoginPage = (): void => location.assign(loginAddress(`${location.pathname}${location.search}`));
 
 function endLocally(): void {
   token = undefined;
   userName.value = '';
   sessionState.value = 'out';
+}
+
+/** Handles a refused renewal. A server error says nothing about the session, so the token stays in use. */
+function onRefusal(status: number): false {
+  const wasIn = sessionState.value === 'in' || sessionState.value === 'expired';
+  if (status >= 500) {
+    if (!wasIn) sessionState.value = 'failed';
+    return false;
+  }
+  token = undefined;
+  sessionState.value = wasIn ? 'expired' : 'out';
+  return false;
 }
 
 async function authorize(): Promise<boolean> {
@@ -102,15 +124,12 @@ async function authorize(): Promise<boolean> {
     });
     const target = new URL(answer.url);
     const code = target.searchParams.get('code');
-    if (target.pathname !== CALLBACK || code === null || target.searchParams.get('state') !== state) {
-      endLocally();
-      if (answer.status >= 500) sessionState.value = 'failed';
-      return false;
-    }
+    if (target.pathname !== CALLBACK || code === null || target.searchParams.get('state') !== state)
+      return onRefusal(answer.status);
     return await exchange({ code, verifier, redirect });
   } catch {
     // The network or the API server is not available. The token may still be valid.
-    if (token === undefined) sessionState.value = 'failed';
+    if (sessionState.value !== 'expired' && token === undefined) sessionState.value = 'failed';
     return false;
   }
 }
@@ -133,11 +152,9 @@ async function exchange({ code, verifier, redirect }: Exchange): Promise<boolean
       code_verifier: verifier,
     }),
   });
+  if (!answer.ok) return onRefusal(answer.status);
   const { access_token: received } = (await answer.json()) as { readonly access_token?: string };
-  if (!answer.ok || received === undefined) {
-    endLocally();
-    return false;
-  }
+  if (received === undefined) return onRefusal(answer.status);
   token = received;
   sessionState.value = 'in';
   return true;

@@ -3,7 +3,15 @@ import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { PAGES } from '../pages/index.ts';
-import { linkRefused, logout, sessionState, toLoginPage, userName } from '../session/login.ts';
+import {
+  CONTINUE_PATH,
+  linkRefused,
+  loginAddress,
+  logout,
+  sessionState,
+  toLoginPage,
+  userName,
+} from '../session/login.ts';
 import { CommandLine } from './command-line.tsx';
 import { ErrorBoundary } from './error-boundary.tsx';
 import { activeShortcuts } from './keyboard.ts';
@@ -21,7 +29,8 @@ export function Shell() {
     case 'starting':
       return <main class="alone" aria-busy="true" />;
     case 'in':
-      return <Frame />;
+    case 'expired':
+      return place.value.path === CONTINUE_PATH ? <Continue /> : <Frame />;
     case 'failed':
       return (
         <Alone title="The API server does not answer">
@@ -57,6 +66,25 @@ function Alone({ title, children }: { readonly title: string; readonly children:
   );
 }
 
+/** End of a login that another tab waits for. */
+const Continue = () => (
+  <Alone title="Logged in">
+    <p>The tab that you came from continues. You can close this one.</p>
+    <a href={hrefOf('/')}>Open the overview here</a>
+  </Alone>
+);
+
+/** Shown above the view, which stays as it is, when the session has ended by itself. */
+const Expired = () => (
+  <p class="expired" role="alert">
+    <strong>Your session has ended.</strong> Your input is kept.{' '}
+    <a href={loginAddress(hrefOf(CONTINUE_PATH))} target="_blank" rel="noreferrer">
+      Log in again in a new tab
+    </a>
+    , then continue here.
+  </p>
+);
+
 function Frame() {
   const { path } = place.value;
   useEffect(() => {
@@ -70,6 +98,7 @@ function Frame() {
       <Header />
       <Navigation path={path} />
       <main id="view" tabIndex={-1}>
+        {sessionState.value === 'expired' ? <Expired /> : null}
         <View path={path} />
       </main>
       <CommandLine />

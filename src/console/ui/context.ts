@@ -4,6 +4,7 @@ import { Access } from '../data/api/access.ts';
 import { Api } from '../data/api/api.ts';
 import { FrameBatcher } from '../data/watch/frames.ts';
 import { FeedPool } from '../data/watch/pool.ts';
+import { sessionState } from '../session/login.ts';
 import { request } from '../session/request.ts';
 
 /** Time after which the watches of a hidden page end. */
@@ -41,3 +42,6 @@ document.addEventListener('visibilitychange', () => {
   else feeds.resume();
 });
 addEventListener('online', () => feeds.reconnect());
+sessionState.subscribe((state) => {
+  if (state === 'in') feeds.reconnect();
+});

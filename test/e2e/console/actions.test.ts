@@ -175,6 +175,29 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     assert.doesNotMatch(await host.must(['get', 'configmaps', '-o', 'name']), /example/);
   });
 
+  test('shows what another user of the console changed before the change is overwritten', async () => {
+    const { page } = tab;
+    const applied = async (value: string): Promise<void> => {
+      const metadata = { name: 'shared', namespace: 'default' };
+      const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { value } };
+      const apply = ['apply', '--server-side', '--field-manager=hyperedge-console', '-f', '-'];
+      await host.must(apply, { input: JSON.stringify(manifest) });
+    };
+    const value = (): Promise<string> => host.must(['get', 'configmap', 'shared', '-o', 'jsonpath={.data.value}']);
+    await applied('first');
+    await open('/resources/core/v1/configmaps/shared?ns=default');
+    await page.click('.cm-content');
+    await applied('second');
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('# mine');
+    await page.click('button:text-is("Apply")');
+    await page.waitForSelector('.card:has-text("has changed since you opened it") .added >> text=second');
+    assert.equal(await value(), 'second');
+    await page.click('button:text-is("Apply anyway")');
+    await page.waitForSelector('.toast >> text=The objects are applied.');
+    assert.equal(await value(), 'first');
+  });
+
   test('claims a rig, switches its power and opens its serial console', async () => {
     const { page } = tab;
     const spec = {

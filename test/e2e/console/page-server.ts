@@ -226,6 +226,10 @@ export class ApiServer {
   readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
   /** Whether the user may perform all actions. */
   allows = false;
+  /** Whether the session of the user is valid. Without it, the API refuses tokens, and authorization ends at the login. */
+  hasSession = true;
+  /** Status of authorization requests instead of the redirect. */
+  authorizeStatus: number | undefined;
   /** Metrics that the history does not contain. */
   readonly withheld = new Set<string>();
   /** Responses of open watches. */
@@ -257,7 +261,17 @@ export class ApiServer {
       response.writeHead(code, { 'content-type': 'application/json' });
       response.end(JSON.stringify(value));
     };
-    if (url.pathname === '/oauth/authorize') {
+    if (url.pathname === '/login') {
+      if (this.hasSession) response.writeHead(302, { location: url.searchParams.get('then') ?? '/' });
+      response.end();
+    } else if (url.pathname === '/oauth/authorize' && this.authorizeStatus !== undefined)
+      send({ error: 'server_error' }, this.authorizeStatus);
+    else if (url.pathname === '/oauth/authorize' && !this.hasSession) {
+      response.writeHead(302, { location: '/login' });
+      response.end();
+    } else if (/^\/apis?\//.test(url.pathname) && !this.hasSession)
+      send({ kind: 'Status', reason: 'Unauthorized' }, 401);
+    else if (url.pathname === '/oauth/authorize') {
       const { state = '' } = Object.fromEntries(url.searchParams);
       response.writeHead(302, { location: `/console/callback?code=c&state=${encodeURIComponent(state)}` });
       response.end();

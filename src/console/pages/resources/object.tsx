@@ -21,7 +21,7 @@ export default function ObjectPage({ params }: PageProps) {
   useCommand(
     kubectl('get', resourceArgument(type), name, ...(namespace === '' ? [] : ['-n', namespace]), '-o', 'yaml'),
   );
-  const [text, setText] = useState<string>();
+  const [read, setRead] = useState<{ readonly path: string; readonly text: string; readonly object: KubeObject }>();
   const [error, setError] = useState<Error>();
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -30,7 +30,7 @@ export default function ObjectPage({ params }: PageProps) {
     Promise.all([api.json<KubeObject>(path, { signal: ended.signal }), import('../../data/manifests/yaml.ts')]).then(
       ([object, { yamlOf }]) => {
         delete object.metadata?.managedFields;
-        if (!ended.signal.aborted) setText(yamlOf(object));
+        if (!ended.signal.aborted) setRead({ path, text: yamlOf(object), object });
       },
       (reason: unknown) => {
         if (!ended.signal.aborted) setError(reason instanceof Error ? reason : new Error(String(reason)));
@@ -38,7 +38,7 @@ export default function ObjectPage({ params }: PageProps) {
     );
     return () => ended.abort();
   }, [path, round]);
-  if (text === undefined) return <Missing title={`${plural} ${name}`} object={undefined} error={error} />;
+  if (read?.path !== path) return <Missing title={`${plural} ${name}`} object={undefined} error={error} />;
   return (
     <>
       <h1>
@@ -60,7 +60,8 @@ export default function ObjectPage({ params }: PageProps) {
           }}
         />
       </div>
-      <YamlEditor text={text} onApplied={() => setRound(round + 1)} />
+      {error === undefined ? null : <p class="bad">{error.message}</p>}
+      <YamlEditor text={read.text} base={read.object} draftKey={path} onApplied={() => setRound(round + 1)} />
     </>
   );
 }

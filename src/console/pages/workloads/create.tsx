@@ -1,5 +1,5 @@
 /** Creates an application from a form, or any objects from YAML. */
-import { useEffect, useState } from 'preact/hooks';
+import { type Dispatch, type StateUpdater, useEffect, useState } from 'preact/hooks';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { applyManifest } from '../../data/api/apply.ts';
@@ -41,6 +41,14 @@ data:
 export default function Create() {
   useCommand('kubectl apply --server-side -f FILE');
   const [isYaml, setYaml] = useState(false);
+  const [form, setForm] = useState<ApplicationForm>({
+    name: '',
+    namespace: currentNamespace() || 'default',
+    image: '',
+    replicas: 1,
+    port: undefined,
+    host: '',
+  });
   return (
     <>
       <h1>Create</h1>
@@ -52,20 +60,17 @@ export default function Create() {
           YAML
         </button>
       </div>
-      {isYaml ? <YamlEditor text={EXAMPLE} /> : <Form />}
+      {isYaml ? <YamlEditor text={EXAMPLE} draftKey="create" /> : <Form form={form} setForm={setForm} />}
     </>
   );
 }
 
-function Form() {
-  const [form, setForm] = useState<ApplicationForm>({
-    name: '',
-    namespace: currentNamespace() || 'default',
-    image: '',
-    replicas: 1,
-    port: undefined,
-    host: '',
-  });
+interface FormProps {
+  readonly form: ApplicationForm;
+  readonly setForm: Dispatch<StateUpdater<ApplicationForm>>;
+}
+
+function Form({ form, setForm }: FormProps) {
   const { names = [], isLimited } = useNamespaces();
   const [first] = names;
   useEffect(() => {
