@@ -83,7 +83,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
         </span>
       </div>
       <section
-        class={isVirtual ? 'scroll virtual' : 'scroll'}
+        class={isVirtual ? 'scroll virtual' : 'scroll rows'}
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
         tabIndex={0}

@@ -26,7 +26,8 @@ const SYMBOLS: Readonly<Record<Level, string>> = { good: '●', warn: '▲', bad
 /** Shows a state with a symbol and a word, so that colour is not the only indication. */
 export const State = ({ level, text }: { readonly level: Level; readonly text: string }) => (
   <span class={level}>
-    <span aria-hidden="true">{SYMBOLS[level]}</span> {sanitizeLines(text)}
+    <span aria-hidden="true">{SYMBOLS[level]}</span>
+    {`\u00a0${sanitizeLines(text)}`}
   </span>
 );
 

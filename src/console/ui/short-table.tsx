@@ -14,7 +14,7 @@ export interface ShortTableProps {
 
 export const ShortTable = ({ label, caption = label, hasHiddenCaption = false, columns, rows }: ShortTableProps) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
-  <section class="scroll" aria-label={label} tabIndex={0}>
+  <section class="scroll rows" aria-label={label} tabIndex={0}>
     <table>
       <caption class={hasHiddenCaption ? 'hidden' : ''}>{caption}</caption>
       <thead>

@@ -27,6 +27,20 @@ const HEIGHT = 140;
 const DAY_SECONDS = 86_400;
 const DASH = [6, 4];
 
+const CHARACTER_WIDTH = 7;
+const MIN_AXIS_WIDTH = 50;
+
+/** Values of an axis. Neighbours with the same text, because it is rounded, get it only once. */
+const axisTexts = (values: readonly number[], format: (value: number) => string): string[] =>
+  values.map(format).map((text, index, texts) => (text === texts[index - 1] ? '' : text));
+
+/** Range that begins at zero. A plot of zeros only ends at one instead of the library's hundred. */
+const rangeOf = (min: number | null, max: number | null): [number, number] => {
+  const from = Math.min(0, min ?? 0);
+  const to = max ?? 0;
+  return to > from ? [from, to + 0.1 * (to - from)] : [from, from + 1];
+};
+
 const dataOf = ({ times, series }: PlotOptions): uPlot.AlignedData => [
   [...times],
   ...series.map(({ values }) => [...values]),
@@ -55,10 +69,20 @@ export function openPlot(parent: HTMLElement, options: PlotOptions): OpenPlot {
       width: Math.max(parent.clientWidth, 1),
       height,
       cursor: { drag: { x: false, y: false } },
-      scales: { y: { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } } },
+      scales: { y: { range: (_, min, max) => rangeOf(min, max) } },
       axes: [
-        { ...axis, space: isLong ? 130 : 60, values: (_, values) => values.map((each) => timeText(each, isLong)) },
-        { ...axis, size: 60, values: (_, values) => values.map(format) },
+        {
+          ...axis,
+          size: 30,
+          space: isLong ? 130 : 60,
+          values: (_, values) => values.map((each) => timeText(each, isLong)),
+        },
+        {
+          ...axis,
+          size: (_, texts) =>
+            Math.max(MIN_AXIS_WIDTH, ...(texts ?? []).map(({ length }) => length * CHARACTER_WIDTH + 12)),
+          values: (_, values) => axisTexts(values, format),
+        },
       ],
       series: [
         { label: 'time', value: (_: uPlot, value: number | null) => (value === null ? '–' : timeText(value, isLong)) },

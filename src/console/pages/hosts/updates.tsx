@@ -52,7 +52,7 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
         {updated < hosts.length ? <progress aria-label="Updated hosts" max={hosts.length} value={updated} /> : null}
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
-      <section class="scroll" aria-label="Versions of the hosts" tabIndex={0}>
+      <section class="scroll rows" aria-label="Versions of the hosts" tabIndex={0}>
         <table>
           <caption class="hidden">Versions of the hosts</caption>
           <thead>
@@ -70,12 +70,16 @@ export function Progress({ version, nowMs }: { readonly version: AnyObject; read
                 <td>
                   <Link to={pathOf('nodes', name)}>{name}</Link>
                 </td>
-                <td>{running}</td>
-                <td>
+                <td data-column="Version">{running}</td>
+                <td data-column="Phase">
                   <State level={level} text={phase} />
                 </td>
-                <td title={since}>{since === '' ? '' : ageText(since, nowMs)}</td>
-                <td class="wrap">{sanitizeLines(message)}</td>
+                <td data-column="Since" title={since}>
+                  {since === '' ? '' : ageText(since, nowMs)}
+                </td>
+                <td data-column="Message" class="wrap">
+                  {sanitizeLines(message)}
+                </td>
               </tr>
             ))}
           </tbody>

@@ -108,7 +108,7 @@ function Listed({ list: { items, failures }, region, question, onShow, onSave }:
       ))}
       {items.length === 0 ? <p>No node of the rig that answers has recordings.</p> : null}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard */}
-      <section ref={region} class="scroll" aria-label="Recordings of the consoles" tabIndex={0}>
+      <section ref={region} class="scroll rows" aria-label="Recordings of the consoles" tabIndex={0}>
         <table>
           <caption class="hidden">Recordings of the consoles, newest first</caption>
           <thead>
@@ -126,10 +126,10 @@ function Listed({ list: { items, failures }, region, question, onShow, onSave }:
               return (
                 <tr key={`${node} ${name}`}>
                   <td>{start}</td>
-                  <td>{node === '' ? '–' : <Link to={pathOf('nodes', node)}>{node}</Link>}</td>
-                  <td>{bytesText(bytes)}</td>
-                  <td>{isOpen ? <State level="good" text="recording" /> : 'closed'}</td>
-                  <td>
+                  <td data-column="Node">{node === '' ? '–' : <Link to={pathOf('nodes', node)}>{node}</Link>}</td>
+                  <td data-column="Size">{bytesText(bytes)}</td>
+                  <td data-column="State">{isOpen ? <State level="good" text="recording" /> : 'closed'}</td>
+                  <td data-column="Actions">
                     <div class="row">
                       <Action label={`Show ${name}`} question={question} run={() => onShow(recording)} />
                       <Action label={`Download ${name}`} question={question} run={() => onSave(recording)} />
