@@ -4,6 +4,7 @@
  * the history or storage. After a reload, a new token is obtained through the session cookie of the OAuth server.
  */
 import { signal } from '@preact/signals';
+import { serverClock } from './clock.ts';
 import { createProofKey, randomText } from './pkce.ts';
 
 const CLIENT = 'console';
@@ -152,6 +153,7 @@ async function exchange({ code, verifier, redirect }: Exchange): Promise<boolean
       code_verifier: verifier,
     }),
   });
+  serverClock.observe(answer.headers.get('date'));
   if (!answer.ok) return onRefusal(answer.status);
   const { access_token: received } = (await answer.json()) as { readonly access_token?: string };
   if (received === undefined) return onRefusal(answer.status);

@@ -1,5 +1,6 @@
 /** Requests to the API server with the user's token. */
 import { type Decoded, decodeJson, list, object, optional, text as string } from '../../base/decode.ts';
+import { serverClock } from './clock.ts';
 import { currentToken, renewToken, sessionState } from './login.ts';
 
 /** The fields of a Status that the console uses. */
@@ -31,12 +32,21 @@ const WEBSOCKET_TOKEN = 'base64url.bearer.authorization.k8s.io.';
  * function gets a new token through the session and repeats the request once; bodies must therefore not be streams.
  */
 export async function request(path: string, options: RequestInit = {}): Promise<Response> {
-  const send = (): Promise<Response> => {
+  const send = async (): Promise<Response> => {
     const headers = new Headers(options.headers);
     const token = currentToken();
     if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
     // Cookies are only sent to the OAuth server.
-    return fetch(sameOrigin(path), { cache: 'no-store', ...options, credentials: 'omit', redirect: 'error', headers });
+    const target = sameOrigin(path);
+    const answer = await fetch(target, {
+      cache: 'no-store',
+      ...options,
+      credentials: 'omit',
+      redirect: 'error',
+      headers,
+    });
+    serverClock.observe(answer.headers.get('date'));
+    return answer;
   };
   const used = currentToken();
   const first = await send();

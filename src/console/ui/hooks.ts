@@ -5,6 +5,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import type { AccessDecision, AccessRequest } from '../data/api/access.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
+import { serverClock } from '../session/clock.ts';
 import { access, feeds } from './context.ts';
 
 const EMPTY: Snapshot<never> = { items: [], state: 'loading', error: undefined, version: 0 };
@@ -38,11 +39,11 @@ export function useObject<T extends KubeObject>(
   return { object: found ?? (isKnown ? null : undefined), snapshot };
 }
 
-/** Current time, updated every `everyMs`; used for ages. */
+/** Current time of the server, updated every `everyMs`; used for ages. */
 export function useNow(everyMs = 10_000): number {
-  const [nowMs, setNowMs] = useState(Date.now());
+  const [nowMs, setNowMs] = useState(serverClock.nowMs());
   useEffect(() => {
-    const id = setInterval(() => setNowMs(Date.now()), everyMs);
+    const id = setInterval(() => setNowMs(serverClock.nowMs()), everyMs);
     return () => clearInterval(id);
   }, [everyMs]);
   return nowMs;

@@ -133,6 +133,20 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
+  test('ages use the clock of the server, and the overview reports a wrong clock of the computer', async () => {
+    const expected = Math.floor((Date.now() - Date.parse('2026-01-01T00:00:00Z')) / 86_400_000);
+    for (const errorDays of [1, -1, 3_653, -3_653]) {
+      const { page, faults } = await openPage(browser, 360);
+      await page.clock.install({ time: Date.now() + errorDays * 86_400_000 });
+      await page.goto(`${server.url}/console/`);
+      await page.waitForSelector(`text=/clock of this computer is \\d+\\w+ ${errorDays > 0 ? 'ahead of' : 'behind'}/`);
+      await page.goto(`${server.url}/console/pods`);
+      await page.waitForSelector(`td[data-column=Age]:text-is("${expected}d")`);
+      assert.deepEqual(faults, []);
+      await page.close();
+    }
+  });
+
   test('plots follow metrics that end and appear again', async () => {
     const { page, faults } = await openPage(browser, 1_200);
     await page.clock.install();

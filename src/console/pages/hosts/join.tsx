@@ -13,6 +13,7 @@ import {
   revokeToken,
   TOKEN_NAMESPACE,
 } from '../../data/hosts/join.ts';
+import { serverClock } from '../../session/clock.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api, random } from '../../ui/context.ts';
@@ -22,7 +23,13 @@ import { Action } from '../../ui/parts.tsx';
 
 const loadQrCode = () => import('../../widgets/qr-code.tsx');
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-const context = { api, nowMs: () => Date.now(), bytes: (length: number) => random.bytes(length), sleep };
+const context = {
+  api,
+  // A token must end at the chosen time of the cluster, not of this computer.
+  nowMs: () => serverClock.nowMs(),
+  bytes: (length: number) => random.bytes(length),
+  sleep,
+};
 
 export default function Join() {
   useCommand('hyperedge token create');

@@ -1,6 +1,7 @@
 /** Overview: health in one sentence, problems, capacity and usage, recent events, operators and update state. */
 import type { Node, ObjectReference } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
+import { humanDuration } from '../../../api/printing/duration.ts';
 import {
   CLUSTER_OPERATORS,
   CLUSTER_VERSIONS,
@@ -18,6 +19,7 @@ import { type History, readHistory, type Span, sumOfNodes, USAGE_PLOTS } from '.
 import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
 import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { sanitizeLines } from '../../data/plain-text.ts';
+import { serverClock } from '../../session/clock.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { Freshness } from '../../ui/data-table.tsx';
@@ -34,6 +36,7 @@ const LEVELS: Readonly<Record<ReturnType<typeof clusterHealth>['level'], Level>>
   unknown: 'muted',
 };
 const MAX_EVENTS = 10;
+const NOTABLE_OFFSET_MS = 60_000;
 /** Maximum number of nodes whose history is read. */
 const MAX_NODES = 20;
 const METRICS = USAGE_PLOTS.flatMap(({ lines }) => lines.map(({ metric }) => metric));
@@ -72,6 +75,7 @@ export default function Overview() {
           ))}
         </ul>
       )}
+      <WrongClock />
       <LostHosts nodes={nodes.items} />
       <Alerts nodes={nodes.items} />
       <div class="cards">
@@ -93,6 +97,19 @@ export default function Overview() {
       <Usage nodes={nodes.items} />
       <RecentEvents />
     </>
+  );
+}
+
+/** Note about a wrong clock of this computer, which also makes browsers refuse certificates. */
+function WrongClock() {
+  useNow();
+  const { offsetMs } = serverClock;
+  if (Math.abs(offsetMs) < NOTABLE_OFFSET_MS) return null;
+  return (
+    <p class="muted">
+      The clock of this computer is {humanDuration(Math.abs(offsetMs))} {offsetMs > 0 ? 'behind' : 'ahead of'} the clock
+      of the API server. The ages in the console use the clock of the API server.
+    </p>
   );
 }
 

@@ -8,6 +8,7 @@ import { ageText } from '../../data/format.ts';
 import { type DiffLine, diffLines, hunks } from '../../data/manifests/diff.ts';
 import { type Revision, readRevisions, rollBack, rolloutSteps, setPaused } from '../../data/workloads/rollout.ts';
 import { podSelectorOf, workloadState } from '../../data/workloads/workloads.ts';
+import { serverClock } from '../../session/clock.ts';
 import { showFailure } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed } from '../../ui/hooks.ts';
@@ -81,7 +82,8 @@ export function RollBack({ type, object }: RollOutProps) {
           <ul>
             {revisions.map((revision) => (
               <li key={revision.name}>
-                Revision {revision.number}, {ageText(revision.created, Date.now())} old: {revision.images.join(', ')}{' '}
+                Revision {revision.number}, {ageText(revision.created, serverClock.nowMs())} old:{' '}
+                {revision.images.join(', ')}{' '}
                 {revision.isCurrent ? (
                   <strong>current</strong>
                 ) : (
