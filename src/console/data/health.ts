@@ -3,6 +3,8 @@ import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { type AnyObject, conditionOf, conditionsOf } from './api/resources.ts';
 import { countText } from './format.ts';
+import { explainRig } from './hosts/explain-rig.ts';
+import { PRESSURES } from './hosts/node-state.ts';
 import { explainPod, podStatusText } from './pods/explain.ts';
 
 export interface Problem {
@@ -24,16 +26,17 @@ export interface HealthFacts {
   readonly nodes: readonly Node[] | undefined;
   readonly pods: readonly Pod[] | undefined;
   readonly operators: readonly AnyObject[] | undefined;
+  readonly rigs?: readonly AnyObject[] | undefined;
 }
 
-const PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'];
 /** Reasons of waiting containers that usually do not resolve themselves. */
 const STUCK = /BackOff|Err|Error|Invalid|Failed|Evicted|OOMKilled/;
 
-export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterHealth {
+export function clusterHealth({ nodes, pods, operators, rigs }: HealthFacts): ClusterHealth {
   const problems: Problem[] = [
     ...(nodes ?? []).flatMap(problemsOfNode),
     ...(operators ?? []).flatMap(problemsOfOperator),
+    ...rigProblems(rigs ?? [], nodes ?? []),
     ...podProblems(pods ?? [], nodes ?? []),
   ];
   const errors = problems.filter(({ severity }) => severity === 'error').length;
@@ -52,15 +55,6 @@ export function clusterHealth({ nodes, pods, operators }: HealthFacts): ClusterH
       problems,
     };
   return { level: 'good', sentence: `The cluster is healthy: ${size}.`, problems };
-}
-
-export function nodeState(node: Node): { readonly text: string; readonly level: 'good' | 'warn' | 'bad' } {
-  const ready = conditionOf(node, 'Ready');
-  const cordoned = node.spec?.unschedulable === true;
-  if (ready?.status !== 'True') return { text: ready?.status === 'Unknown' ? 'Unreachable' : 'NotReady', level: 'bad' };
-  if (conditionsOf(node).some(({ type, status }) => PRESSURES.includes(type) && status === 'True'))
-    return { text: 'Under pressure', level: 'warn' };
-  return cordoned ? { text: 'Cordoned', level: 'warn' } : { text: 'Ready', level: 'good' };
 }
 
 function problemsOfNode(node: Node): Problem[] {
@@ -96,6 +90,19 @@ function problemsOfOperator(operator: AnyObject): Problem[] {
     return [{ severity: 'warning', title: `${name} is degraded.`, detail: degraded.message, link }];
   return [];
 }
+
+const rigProblems = (rigs: readonly AnyObject[], nodes: readonly Node[]): Problem[] =>
+  rigs.flatMap((rig) => {
+    const name = rig.metadata?.name ?? '';
+    return explainRig(rig, nodes)
+      .slice(0, 1)
+      .map(({ title }) => ({
+        severity: 'warning',
+        title: `Rig ${name} does not answer.`,
+        detail: title,
+        link: `/rigs/${encodeURIComponent(name)}`,
+      }));
+  });
 
 const MAX_PODS = 20;
 

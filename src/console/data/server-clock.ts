@@ -1,6 +1,6 @@
 /**
- * Clock of the API server, derived from the `Date` headers of its responses. Ages and expiries use it, because the clock
- * of a laptop or phone may be wrong by days or years.
+ * Clock of the API server, derived from the `Date` headers of its responses. Ages and expiries use it, because the
+ * clock of a laptop or phone may be wrong by days or years.
  */
 
 /** Differences up to this are not corrected: `Date` has whole seconds, and responses take time. */

@@ -94,7 +94,7 @@ function endLocally(): void {
   sessionState.value = 'out';
 }
 
-/** Handles a refused renewal. A server error says nothing about the session, so the token stays in use. */
+/** Handles a refused renewal. After a server error, the session may still be valid, so the token stays in use. */
 function onRefusal(status: number): false {
   const wasIn = sessionState.value === 'in' || sessionState.value === 'expired';
   if (status >= 500) {

@@ -41,7 +41,7 @@ sessionState.subscribe((state) => {
   if (state === 'out') drafts.clear();
 });
 
-// The browser asks the user before it closes or reloads a tab with unsaved changes.
+// The browser warns the user before it closes or reloads a tab with unsaved changes.
 addEventListener('beforeunload', (event) => {
   if (drafts.size > 0 || [...open].some((hasChanges) => hasChanges())) event.preventDefault();
 });

@@ -85,6 +85,12 @@ export const MACHINE_CONFIGS = type<AnyObject>(
 export const CATALOGS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'CatalogSource', 'catalogsources');
 export const SUBSCRIPTIONS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'Subscription', 'subscriptions');
 export const INSTALL_PLANS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'InstallPlan', 'installplans');
+export const INSTALLED_OPERATORS = type<AnyObject>(
+  'operators.coreos.com',
+  'v1alpha1',
+  'ClusterServiceVersion',
+  'clusterserviceversions',
+);
 export const RIGS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'Rig', 'rigs', false);
 export const RIG_CLAIMS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'RigClaim', 'rigclaims');
 

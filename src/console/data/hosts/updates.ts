@@ -8,7 +8,7 @@ import {
   wantedUpdateOf,
 } from '../../../api/kinds/nodes/nodes/host-report.ts';
 import { type AnyObject, conditionOf, numberAt, textAt } from '../api/resources.ts';
-import { nodeState } from '../health.ts';
+import { nodeState } from './node-state.ts';
 
 export interface HostProgress {
   readonly name: string;

@@ -149,6 +149,19 @@ export async function followLog(target: LogTarget, context: LogStreamContext, si
   }
 }
 
+/** The last lines of a log as safe text, without their times. */
+export async function lastLines(
+  api: Api,
+  target: LogTarget,
+  count: number,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const response = await api.open(logPath(target, { tailLines: count }), { signal });
+  const found: string[] = [];
+  await readLines(response, signal, (lines) => found.push(...lines.map((line) => sanitizeText(timeAndText(line)[1]))));
+  return found.slice(-count);
+}
+
 async function readLines(
   response: Response,
   signal: AbortSignal,

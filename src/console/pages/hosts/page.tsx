@@ -2,13 +2,14 @@
 import { objectPath } from '../../../client/resource-path.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { MERGE_PATCH } from '../../data/api/api.ts';
-import { CLUSTER_VERSIONS, CONFIG_POOLS, conditionOf, listAt, NODES, textAt } from '../../data/api/resources.ts';
-import { nodeState } from '../../data/health.ts';
+import { type AnyObject, at, CLUSTER_VERSIONS, CONFIG_POOLS, listAt, NODES, textAt } from '../../data/api/resources.ts';
 import { hostConfigOf } from '../../data/hosts/host.ts';
+import { nodeState } from '../../data/hosts/node-state.ts';
 import { tookText } from '../../data/hosts/revisions.ts';
 import { requestUpdate } from '../../data/hosts/roll-back.ts';
 import { desiredVersion, isUpdating } from '../../data/hosts/updates.ts';
 import { getCommand } from '../../data/kubectl.ts';
+import { poolState } from '../../data/operators.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow } from '../../ui/hooks.ts';
@@ -24,6 +25,30 @@ const loadRevisions = () => import('./revisions.tsx');
 const loadStore = () => import('./store.tsx');
 const loadBundle = () => import('../storage/upload.tsx').then(({ UploadBundle }) => ({ default: UploadBundle }));
 
+function PausePool({ pool }: { readonly pool: AnyObject }) {
+  const { name = '' } = pool.metadata ?? {};
+  const isPaused = at(pool, 'spec', 'paused') === true;
+  return (
+    <Action
+      label={`${isPaused ? 'Resume' : 'Pause'} ${name}`}
+      question={questionOf('patch', CONFIG_POOLS, undefined, { name })}
+      confirm={
+        isPaused
+          ? `The hosts of the pool ${name} get the changes that have waited, one after the other. A host may restart.`
+          : `No host of the pool ${name} gets a new configuration until the pool is resumed.`
+      }
+      done={isPaused ? `The pool ${name} is resumed.` : `The pool ${name} is paused.`}
+      run={() =>
+        api.json(objectPath(CONFIG_POOLS, name, undefined), {
+          method: 'PATCH',
+          contentType: MERGE_PATCH,
+          body: { spec: { paused: !isPaused } },
+        })
+      }
+    />
+  );
+}
+
 const VIEWS = [
   { name: 'version', label: 'Version', render: () => <Version /> },
   listView(CONFIG_POOLS, 'Configuration pools', [
@@ -32,25 +57,9 @@ const VIEWS = [
       text: (pool) =>
         `${textAt(pool, 'status', 'updatedMachineCount') || '0'} of ${textAt(pool, 'status', 'machineCount') || '0'}`,
     },
-    {
-      name: 'State',
-      text: (pool) =>
-        conditionOf(pool, 'Degraded')?.status === 'True'
-          ? 'degraded'
-          : conditionOf(pool, 'Updated')?.status === 'True'
-            ? 'updated'
-            : 'updating',
-      view: (pool) => {
-        const degraded = conditionOf(pool, 'Degraded');
-        if (degraded?.status === 'True') return <State level="bad" text={`degraded: ${degraded.message}`} />;
-        return conditionOf(pool, 'Updated')?.status === 'True' ? (
-          <State level="good" text="updated" />
-        ) : (
-          <State level="warn" text="updating" />
-        );
-      },
-    },
+    { name: 'State', text: (pool) => poolState(pool).text, view: (pool) => <State {...poolState(pool)} /> },
     { name: 'Configuration', text: (pool) => textAt(pool, 'status', 'configuration', 'name') },
+    { name: 'Actions', text: () => '', view: (pool) => <PausePool pool={pool} /> },
   ]),
   listView(NODES, 'Hosts', [
     { name: 'Node', text: (node) => nodeState(node).text, view: (node) => <State {...nodeState(node)} /> },

@@ -4,7 +4,6 @@ import type { Node } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/api/resources.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
-import { nodeState } from '../../data/health.ts';
 import { isLost, isMaster } from '../../data/hosts/contact.ts';
 import {
   type DrainPlan,
@@ -14,8 +13,10 @@ import {
   podsOfNode,
   setCordoned,
 } from '../../data/hosts/drain.ts';
+import { explainNode } from '../../data/hosts/explain-node.ts';
 import { NODE_PLOTS, readHistory } from '../../data/hosts/history.ts';
 import { bareMetalHostOf, hardwareFacts, hostConfigOf } from '../../data/hosts/host.ts';
+import { nodeState } from '../../data/hosts/node-state.ts';
 import { describeCommand } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
@@ -23,7 +24,7 @@ import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api, clock } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
 import { LostHosts } from '../../ui/lost-hosts.tsx';
-import { Action, Conditions, Dialog, Missing, State } from '../../ui/parts.tsx';
+import { Action, Conditions, Dialog, Findings, Missing, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { PodTable } from '../../ui/pod-table.tsx';
 import { Doctor } from './doctor.tsx';
@@ -61,6 +62,7 @@ export default function NodePage({ params }: PageProps) {
         <Drain name={name} />
       </div>
       <LostHosts nodes={[node]} />
+      <Findings findings={explainNode(node)} />
       <MachineConfig node={node} />
       {isLost(node) ? (
         <p class="muted">Doctor, restarts and usage are available when the host answers.</p>

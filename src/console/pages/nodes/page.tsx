@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { NODES } from '../../data/api/resources.ts';
 import { ageText, bytesText, coresText, quantityNumber } from '../../data/format.ts';
-import { nodeState } from '../../data/health.ts';
+import { nodeState } from '../../data/hosts/node-state.ts';
 import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { useCommand } from '../../shell/command-line.tsx';

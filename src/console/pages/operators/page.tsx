@@ -9,15 +9,24 @@ import {
   CLUSTER_OPERATORS,
   conditionOf,
   INSTALL_PLANS,
+  INSTALLED_OPERATORS,
   listAt,
   SUBSCRIPTIONS,
   textAt,
 } from '../../data/api/resources.ts';
+import { catalogState, installedState, planState, type StateText, subscriptionState } from '../../data/operators.ts';
 import { api } from '../../ui/context.ts';
+import type { Column } from '../../ui/data-table.tsx';
 import { Lists, listView } from '../../ui/lists.tsx';
 import { Action, State } from '../../ui/parts.tsx';
 
 const statusOf = (operator: AnyObject, type: string): string => conditionOf(operator, type)?.status ?? 'Unknown';
+
+const stateColumn = (stateOf: (object: AnyObject) => StateText): Column<AnyObject> => ({
+  name: 'State',
+  text: (object) => stateOf(object).text,
+  view: (object) => <State {...stateOf(object)} />,
+});
 
 const VIEWS = [
   listView(CLUSTER_OPERATORS, 'Cluster operators', [
@@ -41,13 +50,19 @@ const VIEWS = [
   listView(CATALOGS, 'Catalogs', [
     { name: 'Display name', text: (catalog) => textAt(catalog, 'spec', 'displayName') },
     { name: 'Image', text: (catalog) => textAt(catalog, 'spec', 'image') },
-    { name: 'State', text: (catalog) => textAt(catalog, 'status', 'connectionState', 'lastObservedState') },
+    stateColumn(catalogState),
   ]),
   listView(SUBSCRIPTIONS, 'Subscriptions', [
     { name: 'Package', text: (each) => textAt(each, 'spec', 'name') },
     { name: 'Channel', text: (each) => textAt(each, 'spec', 'channel') },
     { name: 'Installed', text: (each) => textAt(each, 'status', 'installedCSV') },
-    { name: 'State', text: (each) => textAt(each, 'status', 'state') },
+    { name: 'Approval', text: (each) => textAt(each, 'spec', 'installPlanApproval') || 'Automatic' },
+    stateColumn(subscriptionState),
+  ]),
+  listView(INSTALLED_OPERATORS, 'Installed operators', [
+    { name: 'Display name', text: (each) => textAt(each, 'spec', 'displayName') },
+    { name: 'Version', text: (each) => textAt(each, 'spec', 'version') },
+    stateColumn(installedState),
   ]),
   listView(INSTALL_PLANS, 'Install plans', [
     {
@@ -57,7 +72,7 @@ const VIEWS = [
         return Array.isArray(names) ? names.map(String).join(', ') : '';
       },
     },
-    { name: 'State', text: (plan) => textAt(plan, 'status', 'phase') },
+    stateColumn(planState),
     {
       name: 'Approval',
       text: (plan) => (at(plan, 'spec', 'approved') === true ? 'approved' : 'required'),

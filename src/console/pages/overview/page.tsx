@@ -10,13 +10,15 @@ import {
   listAt,
   NODES,
   PODS,
+  RIGS,
   textAt,
 } from '../../data/api/resources.ts';
 import { ageText, quantityNumber, resourceText, shareText } from '../../data/format.ts';
-import { clusterHealth, nodeState } from '../../data/health.ts';
+import { clusterHealth } from '../../data/health.ts';
 import { answering } from '../../data/hosts/contact.ts';
 import { type History, readHistory, type Span, sumOfNodes, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { alertsOf, expiriesOf, snapshotsOf } from '../../data/hosts/maintenance.ts';
+import { nodeState } from '../../data/hosts/node-state.ts';
 import { currentUsage, usageOfNodes } from '../../data/hosts/usage.ts';
 import { sanitizeLines } from '../../data/plain-text.ts';
 import { serverClock } from '../../session/clock.ts';
@@ -47,7 +49,13 @@ export default function Overview() {
   const pods = useFeed(PODS);
   const operators = useFeed(CLUSTER_OPERATORS);
   const known = <T,>({ version, items }: { version: number; items: readonly T[] }) => (version > 0 ? items : undefined);
-  const health = clusterHealth({ nodes: known(nodes), pods: known(pods), operators: known(operators) });
+  const rigs = useFeed(RIGS);
+  const health = clusterHealth({
+    nodes: known(nodes),
+    pods: known(pods),
+    operators: known(operators),
+    rigs: known(rigs),
+  });
   if (nodes.version === 0 && isApiError(nodes.error, 'Forbidden'))
     return (
       <>

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { logsCommand } from '../../data/kubectl.ts';
 import { containerNames } from '../../data/pods/debug.ts';
+import type { LogRun } from '../../data/pods/failed-runs.ts';
 import { followLog, LogBuffer, type LogLevel, type LogLine } from '../../data/pods/logs.ts';
 import { FrameBatcher } from '../../data/watch/frames.ts';
 import { useCommand } from '../../shell/command-line.tsx';
@@ -17,11 +18,11 @@ const LEVEL_CLASSES: Readonly<Record<LogLevel, string>> = {
 };
 
 /** Live log with search, level colours and download. */
-export function Logs({ pod }: { readonly pod: Pod }) {
+export function Logs({ pod, run }: { readonly pod: Pod; readonly run: LogRun | undefined }) {
   const { namespace = '', name = '' } = pod.metadata ?? {};
   const containers = containerNames(pod);
-  const [container, setContainer] = useState(containers[0] ?? '');
-  const [previous, setPrevious] = useState(false);
+  const [container, setContainer] = useState(run?.container ?? containers[0] ?? '');
+  const [previous, setPrevious] = useState(run?.isPrevious ?? false);
   const [search, setSearch] = useState('');
   const [lines, setLines] = useState<readonly LogLine[]>([]);
   const [status, setStatus] = useState('');

@@ -9,6 +9,7 @@ import { readHistory, USAGE_PLOTS } from '../../data/hosts/history.ts';
 import { describeCommand } from '../../data/kubectl.ts';
 import { sanitizeLines } from '../../data/plain-text.ts';
 import { explainPod, podStatusText } from '../../data/pods/explain.ts';
+import { failedRuns, type LogRun } from '../../data/pods/failed-runs.ts';
 import { remove } from '../../data/workloads/workloads.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
@@ -21,6 +22,7 @@ import { Plots } from '../../ui/plots.tsx';
 import { podLevel } from '../../ui/pod-table.tsx';
 import { ShortTable } from '../../ui/short-table.tsx';
 import { Debug } from './debug.tsx';
+import { LastOutput } from './last-output.tsx';
 import { Logs } from './logs.tsx';
 import { TerminalView } from './terminal.tsx';
 
@@ -32,6 +34,11 @@ export default function PodPage({ params }: PageProps) {
   const { namespace = '', name = '' } = params;
   const { object: pod, snapshot } = useObject(PODS, name, namespace);
   const [view, setView] = useState<(typeof VIEWS)[number]>('State');
+  const [run, setRun] = useState<LogRun>();
+  const show = (next: (typeof VIEWS)[number], chosen?: LogRun): void => {
+    setRun(chosen);
+    setView(next);
+  };
   if (pod === undefined || pod === null)
     return <Missing title={`Pod ${namespace}/${name}`} object={pod} error={snapshot.error} />;
   return (
@@ -42,7 +49,7 @@ export default function PodPage({ params }: PageProps) {
       <div class="row">
         <State level={podLevel(pod)} text={podStatusText(pod)} />
         {VIEWS.map((each) => (
-          <button key={each} type="button" aria-pressed={view === each} onClick={() => setView(each)}>
+          <button key={each} type="button" aria-pressed={view === each} onClick={() => show(each)}>
             {each}
           </button>
         ))}
@@ -58,8 +65,8 @@ export default function PodPage({ params }: PageProps) {
           }}
         />
       </div>
-      {view === 'State' ? <PodState pod={pod} /> : null}
-      {view === 'Logs' ? <Logs pod={pod} /> : null}
+      {view === 'State' ? <PodState pod={pod} onLogs={(chosen) => show('Logs', chosen)} /> : null}
+      {view === 'Logs' ? <Logs pod={pod} run={run} /> : null}
       {view === 'Terminal' ? <TerminalView pod={pod} /> : null}
       {view === 'Files' ? <Later load={loadFiles} props={{ pod }} /> : null}
       {view === 'Debug' ? <Debug pod={pod} /> : null}
@@ -67,7 +74,7 @@ export default function PodPage({ params }: PageProps) {
   );
 }
 
-function PodState({ pod }: { readonly pod: Pod }) {
+function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: LogRun) => void }) {
   const { namespace = '', name = '' } = pod.metadata ?? {};
   useCommand(describeCommand(PODS, name, namespace));
   const nowMs = useNow();
@@ -80,6 +87,9 @@ function PodState({ pod }: { readonly pod: Pod }) {
   return (
     <>
       <Findings findings={findings} />
+      {failedRuns(pod).map((each) => (
+        <LastOutput key={each.container} pod={pod} run={each} onLogs={onLogs} />
+      ))}
       <p>
         Node {pod.spec?.nodeName ?? 'not chosen yet'}, address {pod.status?.podIP ?? 'none'}, service account{' '}
         {pod.spec?.serviceAccountName ?? 'default'}

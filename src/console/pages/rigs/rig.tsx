@@ -1,7 +1,8 @@
 /** One rig, or the rig of a claim: holder, queue, power, serial console, uses and recordings. */
 import { useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
-import { type AnyObject, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
+import { type AnyObject, listAt, NODES, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
+import { explainRig } from '../../data/hosts/explain-rig.ts';
 import {
   consolePath,
   POWER_ACTIONS,
@@ -19,7 +20,7 @@ import type { PageProps } from '../../shell/page.ts';
 import { showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed, useObject } from '../../ui/hooks.ts';
-import { Action, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
+import { Action, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { StreamTerminal } from '../../ui/stream-terminal.tsx';
 import { RigHistory } from './history.tsx';
 import { Recordings } from './recordings.tsx';
@@ -37,7 +38,7 @@ function WholeRig({ name }: { readonly name: string }) {
   return (
     <>
       <h1>Rig {name}</h1>
-      <p>Node {textAt(rig, 'status', 'node') || textAt(rig, 'spec', 'node') || 'with all fixtures not found'}</p>
+      <RigState rig={rig} />
       <h2>Holder and queue</h2>
       {error === undefined ? <Queue claims={queueOf(name, claims)} /> : <p class="muted">{error.message}</p>}
       <Controls target={{ kind: 'rigs', name, namespace: '' }} rig={rig} />
@@ -67,7 +68,29 @@ function ClaimedRig({ namespace, name }: { readonly namespace: string; readonly 
 
 function ClaimControls({ target, rig }: { readonly target: RigTarget; readonly rig: string }) {
   const { object } = useObject(RIGS, rig);
-  return <Controls target={target} rig={object ?? undefined} />;
+  return (
+    <>
+      {object === undefined || object === null ? null : <RigState rig={object} />}
+      <Controls target={target} rig={object ?? undefined} />
+    </>
+  );
+}
+
+/** Node of the rig, and the reasons why the rig does not answer. */
+function RigState({ rig }: { readonly rig: AnyObject }) {
+  const { items: nodes, version } = useFeed(NODES);
+  const node = textAt(rig, 'status', 'node');
+  return (
+    <>
+      {version === 0 ? null : <Findings findings={explainRig(rig, nodes)} />}
+      <p>
+        Host: {node === '' ? 'none' : <Link to={pathOf('nodes', node)}>{node}</Link>}; fixtures:{' '}
+        {listAt(rig, 'spec', 'fixtures')
+          .map((each) => `${textAt(each, 'fixture')} (${textAt(each, 'role')})`)
+          .join(', ')}
+      </p>
+    </>
+  );
 }
 
 function Queue({ claims }: { readonly claims: readonly AnyObject[] }) {
