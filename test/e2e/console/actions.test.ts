@@ -143,6 +143,16 @@ describe('actions of the console', { timeout: 300_000, skip }, () => {
     await page.keyboard.type('printf "\\033]0;evil\\007%s\\n" sum-$((40+2))\n');
     await inTerminal('sum-42');
     assert.notEqual(await page.title(), 'evil');
+    // Keys that a phone does not have.
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.keyboard.type('sleep 1000\n');
+    await page.click('.touch-keys button:text-is("Ctrl-C")');
+    await page.keyboard.type('sleep 1001\n');
+    await page.click('.touch-keys button:text-is("Ctrl")');
+    await page.keyboard.type('c');
+    await page.keyboard.type('echo stopped-$((40+3))\n');
+    await inTerminal('stopped-43');
+    await page.setViewportSize({ width: 1280, height: 720 });
     const containers = await host.must(['get', 'pod', 'target', '-o', 'jsonpath={.spec.ephemeralContainers[*].image}']);
     assert.equal(containers, helloImage);
   });
