@@ -9,8 +9,9 @@ import type { AllocationResult, ResourceClaim } from '../../api/devices/types.ts
 import type { Container, ResourceClaim as ContainerClaim, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
+import { Turns } from '../../base/concurrency/keyed-turns.ts';
 import { type Decoded, decodeJson, list, object, oneOf, optional, own, text } from '../../base/decode.ts';
-import { ignore, messageOf } from '../../base/errors.ts';
+import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { cdiEdits } from '../core/pod-plan/cdi.ts';
@@ -64,7 +65,9 @@ export class ClaimManager {
   /** Edits returned by this node's own drivers, by claim and device. */
   readonly #own = new Map<string, DeviceEdits>();
   #client: ApiClient | undefined;
-  #queue: Promise<unknown> = Promise.resolve();
+  /** Serializes the work on a claim. A driver that hangs delays only its own claims. */
+  readonly #turns = new Turns();
+  readonly #writes = new Turns();
 
   constructor(options: ClaimManagerOptions) {
     this.#options = options;
@@ -91,12 +94,12 @@ export class ClaimManager {
   }
 
   /** Edits that the claims of a container require. Prepares claims first. Rejects when a claim cannot be prepared. */
-  editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
-    const wanted = claimsOf(pod, container);
-    if (claimNamesOf(pod).size === 0) return Promise.resolve(NO_EDITS);
-    const next = this.#queue.then(() => this.#editsFor(pod, wanted));
-    this.#queue = next.catch(ignore('the caller gets the error'));
-    return next;
+  async editsFor(pod: Pod, container: Container): Promise<DeviceEdits> {
+    const names = claimNamesOf(pod);
+    if (names.size === 0) return NO_EDITS;
+    const states = new Map<string, ClaimState>();
+    for (const [entry, name] of names) states.set(entry, await this.#prepared(pod, name));
+    return this.#editsOf(states, claimsOf(pod, container));
   }
 
   heldBy(pod: Pod, container: Container): DynamicResource[] {
@@ -117,29 +120,35 @@ export class ClaimManager {
   }
 
   /** Handles an ended pod: unprepares claims that no other pod of this node uses. Never rejects. */
-  release(podUid: Uid): Promise<void> {
-    const next = this.#queue.then(async () => {
-      for (const state of [...this.#states.values()].filter(({ pods }) => pods.includes(podUid))) {
-        state.pods.splice(state.pods.indexOf(podUid), 1);
-        if (state.pods.length === 0) await this.#unprepare(state);
-      }
-    });
-    this.#queue = next.catch(ignore('logged below'));
-    return next.catch((error: unknown) =>
-      this.#options.log.warn('claims not unprepared', { pod: podUid, error: messageOf(error) }),
-    );
+  async release(podUid: Uid): Promise<void> {
+    const held = [...this.#states.values()].filter(({ pods }) => pods.includes(podUid));
+    await Promise.all(held.map(({ claim }) => this.#releaseClaim(claim, podUid)));
   }
 
   async retain(podUids: ReadonlySet<Uid>): Promise<void> {
     const gone = new Set([...this.#states.values()].flatMap(({ pods }) => pods).filter((uid) => !podUids.has(uid)));
-    for (const uid of gone) await this.release(uid);
+    await Promise.all([...gone].map((uid) => this.release(uid)));
     // Also retry claims whose driver was not registered when their last pod ended.
-    for (const state of this.#states.values()) if (state.pods.length === 0) await this.#unprepare(state);
+    const unused = [...this.#states.values()].filter(({ pods }) => pods.length === 0);
+    await Promise.all(unused.map(({ claim }) => this.#releaseClaim(claim)));
   }
 
-  async #editsFor(pod: Pod, wanted: ReturnType<typeof claimsOf>): Promise<DeviceEdits> {
-    const states = new Map<string, ClaimState>();
-    for (const [entry, name] of claimNamesOf(pod)) states.set(entry, await this.#prepared(pod, name));
+  /** Unprepares the claim if no pod of this node uses it, apart from `podUid`. Never rejects. */
+  async #releaseClaim({ uid, name }: ClaimReference, podUid?: Uid): Promise<void> {
+    const release = async (): Promise<void> => {
+      const state = this.#states.get(uid);
+      if (state === undefined) return;
+      if (podUid !== undefined && state.pods.includes(podUid)) state.pods.splice(state.pods.indexOf(podUid), 1);
+      if (state.pods.length === 0) await this.#unprepare(state);
+    };
+    await this.#turns
+      .inTurn(uid, release)
+      .catch((error: unknown) =>
+        this.#options.log.warn('claim not unprepared', { claim: name, error: messageOf(error) }),
+      );
+  }
+
+  async #editsOf(states: ReadonlyMap<string, ClaimState>, wanted: ReturnType<typeof claimsOf>): Promise<DeviceEdits> {
     const edits: DeviceEdits[] = [];
     for (const { name, request } of wanted) {
       const state = states.get(name);
@@ -171,8 +180,17 @@ export class ClaimManager {
       throw new Error(
         `pod ${pod.metadata?.name}(${podUid}) is not allowed to use ResourceClaim ${name}(${reference.uid})`,
       );
-    const known = this.#states.get(reference.uid);
     const results = allocation.devices?.results ?? [];
+    return this.#turns.inTurn(reference.uid, () => this.#prepareClaim(podUid, reference, results));
+  }
+
+  /** Must run in the claim's turn. */
+  async #prepareClaim(
+    podUid: Uid,
+    reference: ClaimReference,
+    results: readonly AllocationResult[],
+  ): Promise<ClaimState> {
+    const known = this.#states.get(reference.uid);
     const complete = known?.devices.every(
       (each) => !this.#options.drivers.has(each.driver) || this.#own.has(keyOf(reference.uid, each)),
     );
@@ -190,7 +208,7 @@ export class ClaimManager {
     const pods = [...new Set([...(known?.pods ?? []), podUid])];
     const state: ClaimState = { claim: reference, drivers, devices, pods };
     this.#states.set(reference.uid, state);
-    this.#options.log.info('claim prepared', { claim: `${namespace}/${name}`, drivers });
+    this.#options.log.info('claim prepared', { claim: `${reference.namespace}/${reference.name}`, drivers });
     await this.#write();
     return state;
   }
@@ -243,7 +261,9 @@ export class ClaimManager {
   }
 
   #write(): Promise<void> {
-    return this.#options.checkpoint.write(`${JSON.stringify({ version: 1, claims: [...this.#states.values()] })}\n`);
+    return this.#writes.inTurn('checkpoint', () =>
+      this.#options.checkpoint.write(`${JSON.stringify({ version: 1, claims: [...this.#states.values()] })}\n`),
+    );
   }
 }
 

@@ -1,10 +1,13 @@
 /** Plug-ins that register with invalid names, endpoints or identities, or do not respond. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Container, Pod } from '../../../src/api/generated/core/v1.ts';
 import { resources } from '../../../src/api/resources.ts';
-import { toNodeName } from '../../../src/base/brand.ts';
+import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { silentLog as log } from '../../../src/base/log.ts';
 import { systemClock as clock } from '../../../src/host/process/process.ts';
+import { ClaimManager } from '../../../src/kubelet/devices/claims.ts';
+import type { PreparedDevice } from '../../../src/kubelet/devices/port.ts';
 import type { PluginInfo, RegistrationSockets } from '../../../src/kubelet/plugins/port.ts';
 import { PluginRegistrations } from '../../../src/kubelet/plugins/registrations.ts';
 import { CsiDrivers } from '../../../src/kubelet/volumes/csi/drivers.ts';
@@ -199,4 +202,59 @@ test('keeps the identities of drivers that register concurrently, and ignores re
   await drivers.deregister({ ...GOOD, name: 'csi-0.example.com', socket: '/run/csi-0.example.com.sock' });
   assert.throws(() => drivers.get('csi-0.example.com'), /not found/);
   assert.equal((await api.client().resource(resources.csiNodes).get('n1')).spec.drivers.length, 5);
+});
+
+test('prepares the claims of other drivers while a DRA driver does not respond', async () => {
+  const api = new MemoryApi();
+  const prepare = new Map<string, () => Promise<readonly PreparedDevice[]>>();
+  const podWith = (driver: string, pool: string): { readonly pod: Pod; readonly container: Container } => {
+    const name = `claim-${pool}`;
+    const results = [{ request: 'r', driver, pool, device: 'd' }];
+    const reservedFor = [{ resource: 'pods', name: pool, uid: pool }];
+    api.put(resources.resourceClaims, {
+      metadata: { name, namespace: 'default', uid: name },
+      spec: {},
+      status: { allocation: { devices: { results } }, reservedFor },
+    });
+    const container = { name: 'main', image: 'i', resources: { claims: [{ name: 'c' }] } };
+    const spec = { containers: [container], resourceClaims: [{ name: 'c', resourceClaimName: name }] };
+    return { pod: { metadata: { name: pool, namespace: 'default', uid: pool }, spec }, container };
+  };
+  let written = '';
+  const unprepared: string[] = [];
+  const claims = new ClaimManager({
+    plugins: {
+      plugin: (driver) => ({
+        prepare: prepare.get(driver) ?? assert.fail(),
+        unprepare: async ({ name }) => void unprepared.push(name),
+        close: () => {},
+      }),
+    },
+    drivers: new Map(),
+    cdi: { read: async () => [] },
+    log,
+    checkpoint: {
+      read: async () => undefined,
+      write: async (content) => {
+        written = content;
+      },
+    },
+  });
+  claims.connect(api.client());
+  const hanging = Promise.withResolvers<readonly PreparedDevice[]>();
+  prepare.set('hangs.example.com', () => hanging.promise);
+  prepare.set('works.example.com', async () => [{ requests: ['r'], pool: 'b', device: 'd', cdiDevices: [] }]);
+  const first = podWith('hangs.example.com', 'a');
+  const second = podWith('works.example.com', 'b');
+  const waiting = claims.editsFor(first.pod, first.container);
+  await claims.editsFor(second.pod, second.container);
+  assert.equal(claims.heldBy(second.pod, second.container).length, 1);
+  await claims.release(toUid('b'));
+  assert.deepEqual(unprepared, ['claim-b']);
+  hanging.resolve([{ requests: ['r'], pool: 'a', device: 'd', cdiDevices: [] }]);
+  await waiting;
+  assert.match(written, /claim-a/);
+  assert.doesNotMatch(written, /claim-b/);
+  await claims.retain(new Set());
+  assert.deepEqual(unprepared, ['claim-b', 'claim-a']);
 });
