@@ -459,6 +459,9 @@ export interface UpdateFacts {
   readonly failing: string | undefined;
   /** Last update of this host, if it was not completed. */
   readonly unfinished: string | undefined;
-  /** Release to which this master can return. Set only while no API server responds. */
-  readonly former?: string;
+  /**
+   * Release to which this host can return, and the observation that suggests it. Set only while no API server responds
+   * to this master, or while components restart often soon after an update.
+   */
+  readonly former?: { readonly version: string; readonly cause: string };
 }

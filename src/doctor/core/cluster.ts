@@ -230,7 +230,7 @@ const update = check({
       findings.push(warning(`the update to ${desired} is not complete`, fix));
     if (unfinished !== undefined) findings.push(warning(unfinished, 'journalctl -u hyperedge-update-guard -n 50'));
     if (former !== undefined) {
-      const cause = `no API server responds; this may be a defect of ${current}, which replaced ${former}`;
+      const cause = `${former.cause}; this may be a defect of ${current}, which replaced ${former.version}`;
       findings.push(warning(cause, `hyperedge bundle rollback${rootFlag(host.root)}`));
     }
     const [next] = available;

@@ -1,5 +1,5 @@
 /** Facts of the cluster from the API server, the store and this host's files. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import type { ReplicaSet } from '../../api/generated/apps/v1.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { ObjectMeta } from '../../api/meta/object.ts';
@@ -23,6 +23,7 @@ import { parseSwitchRecord, type SwitchRecord } from '../../openshift/updates/co
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { platformArchitecture } from '../../runtime/images/index.ts';
 import { clusterReport } from '../../store/administration/members.ts';
+import type { ComponentStatus } from '../control/control.ts';
 import { MANIFEST_LABEL, NAMESPACE } from '../manifests/apply.ts';
 import { readDocuments } from '../manifests/documents.ts';
 import { createManifestDirectory } from '../manifests/io/manifest-directory.ts';
@@ -263,35 +264,74 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
 
 export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> {
   const { paths, roles } = await context.settings();
-  const record = await readFile(paths.updateRecord, 'utf8').catch(ifMissing(''));
-  const version = await withCluster(context, (client) =>
-    client.resource(resources.clusterVersions).get('version'),
-  ).catch(() => undefined);
-  return updateOf(record, version, roles.has('master'));
+  const [record, version, components] = await Promise.all([
+    readUpdateRecord(paths.updateRecord),
+    withCluster(context, (client) => client.resource(resources.clusterVersions).get('version')).catch(() => undefined),
+    context.status().then(
+      (status) => status.components,
+      () => [],
+    ),
+  ]);
+  return updateOf(record, version, { isMaster: roles.has('master'), components, nowMs: context.nowMs });
 }
 
-/**
- * Facts about the last update. `record`: text of the record of this host's last update. `version`: undefined if the API
- * server did not respond.
- */
-export function updateOf(record: string, version: ClusterVersion | undefined, isMaster: boolean): UpdateFacts {
-  const last = parseSwitchRecord(record);
+/** Record of this host's last update. */
+export interface UpdateRecord {
+  /** Empty if the host has not been updated. */
+  readonly text: string;
+  readonly writtenMs: number;
+}
+
+/** Reads the record. Throws if it exists and cannot be read. */
+export async function readUpdateRecord(path: string): Promise<UpdateRecord> {
+  const text = await readFile(path, 'utf8').catch(ifMissing(''));
+  const found = await stat(path).catch(ifMissing(undefined));
+  return { text, writtenMs: found?.mtimeMs ?? 0 };
+}
+
+interface UpdatedHost {
+  readonly isMaster: boolean;
+  /** Components of the control plane on this host; empty if the host process does not respond. */
+  readonly components: readonly Pick<ComponentStatus, 'name' | 'restarts' | 'startedAt'>[];
+  readonly nowMs: number;
+}
+
+/** Facts about the last update. `version`: undefined if the API server did not respond. */
+export function updateOf(record: UpdateRecord, version: ClusterVersion | undefined, host: UpdatedHost): UpdateFacts {
+  const last = parseSwitchRecord(record.text);
   const unfinished =
     last === undefined || last.phase === 'done'
       ? undefined
       : `the update of this host from ${last.from} to ${last.to} is ${last.phase}: ${last.message}`;
   const { conditions, desired, availableUpdates } = version?.status ?? {};
+  const cause =
+    version === undefined && host.isMaster ? 'no API server responds' : restartsAfter(record.writtenMs, host);
   return {
     current: PRODUCT_VERSION,
     desired: desired?.version ?? '',
     available: (availableUpdates ?? []).map((each) => each.version),
     failing: conditions?.find(({ type, status }) => type === 'Failing' && status === 'True')?.message,
     unfinished,
-    ...(version === undefined && isMaster ? formerOf(last) : {}),
+    ...(cause === undefined ? {} : formerOf(last, cause)),
   };
 }
 
-function formerOf(last: SwitchRecord | undefined): Pick<UpdateFacts, 'former'> {
+/** Time after an update during which repeated restarts suggest a defect of the release. */
+const SUSPECT_MS = 3 * 24 * 3_600_000;
+/** Number of restarts of a component that suggests a defect. A new release starts its pods with the count 0. */
+const SUSPECT_RESTARTS = 3;
+
+/** Restarts of components since an update at `updatedMs`; undefined if there are few, or the update is long ago. */
+function restartsAfter(updatedMs: number, { components, nowMs }: UpdatedHost): string | undefined {
+  if (nowMs < updatedMs || nowMs - updatedMs > SUSPECT_MS) return undefined;
+  const restarted = components.filter(
+    ({ restarts, startedAt }) => restarts >= SUSPECT_RESTARTS && !(Date.parse(startedAt) <= updatedMs),
+  );
+  if (restarted.length === 0) return undefined;
+  return restarted.map(({ name, restarts }) => `${name} has restarted ${restarts} times since the update`).join(', ');
+}
+
+function formerOf(last: SwitchRecord | undefined, cause: string): Pick<UpdateFacts, 'former'> {
   const isUpdated = last?.phase === 'done' && last.from !== last.to && last.to === PRODUCT_VERSION;
-  return isUpdated ? { former: last.from } : {};
+  return isUpdated ? { former: { version: last.from, cause } } : {};
 }

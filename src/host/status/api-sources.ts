@@ -6,7 +6,6 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
-import { ifMissing } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
 import { timeMs } from '../../base/times.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
@@ -16,7 +15,8 @@ import type { ClusterOperator, ClusterVersion } from '../../openshift/operators/
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { ApiNode, FailingOperator, Pool } from '../../status/port.ts';
 import { pathsBelow } from '../config/paths.ts';
-import { updateOf } from '../doctor/cluster-facts.ts';
+import type { HostStatus } from '../control/control.ts';
+import { readUpdateRecord, updateOf } from '../doctor/cluster-facts.ts';
 import { absent, once } from '../doctor/gather.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
@@ -31,7 +31,8 @@ export interface ApiSource {
   nodes(nodeName: NodeName, signal: AbortSignal): Promise<ApiNode[]>;
   pools(signal: AbortSignal): Promise<Pool[]>;
   operators(signal: AbortSignal): Promise<FailingOperator[]>;
-  update(signal: AbortSignal): Promise<UpdateFacts>;
+  /** `host`: status of this host; undefined if its host process does not respond. */
+  update(host: Promise<HostStatus | undefined>, signal: AbortSignal): Promise<UpdateFacts>;
   close(): Promise<void>;
 }
 
@@ -84,14 +85,15 @@ export function openApiSource(root: string): ApiSource {
       const list = (await asMaster()).resource(resources.clusterOperators).list({ signal });
       return (await list.catch(withoutKind)).items.flatMap(failingOf);
     },
-    update: async (signal) => {
-      const record = await readFile(pathsBelow(root).updateRecord, 'utf8').catch(ifMissing(''));
+    update: async (host, signal) => {
+      const record = await readUpdateRecord(pathsBelow(root).updateRecord);
       const path = '/apis/config.openshift.io/v1/clusterversions/version';
       const version = await access()
         .then(({ client }) => client.request<ClusterVersion>('GET', path, undefined, { signal }))
         // Without the API server, the report contains only this host's version. The source `nodes` reports the error.
         .catch(() => undefined);
-      return updateOf(record, version, existsSync(pathsBelow(root).masterConfig));
+      const isMaster = existsSync(pathsBelow(root).masterConfig);
+      return updateOf(record, version, { isMaster, components: (await host)?.components ?? [], nowMs: clock.nowMs() });
     },
     close: async () => {
       await Promise.all(opened.map((each) => each.close()));

@@ -73,7 +73,16 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
         gatherOne(source(STORE_MS, () => storeMembers(root))),
         gatherOne(source(LOCAL_MS, () => whenInstalled().then(() => certificateFacts(context)))),
         gatherOne(source(LOCAL_MS, () => whenInstalled().then(() => snapshotState(root)))),
-        gatherOne(source(API_MS, (signal) => whenInstalled().then(() => api.update(signal)))),
+        gatherOne(
+          source(API_MS, (signal) =>
+            whenInstalled().then(() =>
+              api.update(
+                status().catch(() => undefined),
+                signal,
+              ),
+            ),
+          ),
+        ),
         gatherOne(source(API_MS, api.pools)),
         gatherOne(source(API_MS, api.operators)),
       ]);

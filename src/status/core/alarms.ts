@@ -1,6 +1,6 @@
 /** Alarms: facts that require an administrator, each with a command that helps. */
 import { humanDuration } from '../../api/printing/duration.ts';
-import type { Gathered } from '../../doctor/port.ts';
+import type { Gathered, UpdateFacts } from '../../doctor/port.ts';
 import type { About, Alarm, GatheredStatus, SourceName, StatusFacts } from '../port.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -173,8 +173,8 @@ const updateRule = of('update', ({ current, desired, failing, unfinished, former
     : [warning('update', formerText(current, former), `hyperedge bundle rollback${rootFlag}`)]),
 ]);
 
-const formerText = (current: string, former: string): string =>
-  `no API server responds; this may be a defect of ${current}, which replaced ${former}`;
+const formerText = (current: string, { version, cause }: NonNullable<UpdateFacts['former']>): string =>
+  `${cause}; this may be a defect of ${current}, which replaced ${version}`;
 
 const poolRule = of('pools', (pools) =>
   pools.flatMap(({ name, degraded }) =>

@@ -399,7 +399,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
     ],
     [
       'update',
-      { update: { ...HEALTHY.update, former: '0.0.9' } },
+      { update: { ...HEALTHY.update, former: { version: '0.0.9', cause: 'no API server responds' } } },
       'warning',
       /no API server responds; this may be a defect of 0\.1\.0/,
       /hyperedge bundle rollback/,

@@ -220,7 +220,7 @@ test('the status report contains an alarm with a command for each fault', () => 
     [{ update: { ...update, desired: '0.2.0', failing: 'bad' } }, /^warning update: the update to 0\.2\.0 fails: bad$/],
     [{ update: { ...update, unfinished: 'it is trying' } }, /^warning update: it is trying$/],
     [
-      { update: { ...update, former: '0.0.9' } },
+      { update: { ...update, former: { version: '0.0.9', cause: 'no API server responds' } } },
       /^warning update: no API server responds; .* 0\.1\.0, which replaced 0\.0\.9$/,
     ],
     [{ pools: [{ ...pool, degraded: 'drift' }] }, /^warning pool worker: degraded: drift$/],
