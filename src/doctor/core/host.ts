@@ -130,17 +130,32 @@ const watchdog = check({
   },
 });
 
+function parentsOf(path: string): string[] {
+  const parts = path.split('/');
+  return parts.slice(2).map((_, index) => parts.slice(0, index + 2).join('/'));
+}
+
 const leftovers = check({
   id: 'leftover-mounts',
   title: 'no mounts of ended pods are left',
   group: 'host',
   explanation: 'Every mount below the directories of pods and containers belongs to a recorded container or pod.',
   needs: ['leftovers'],
-  run: ({ leftovers: { mounts } }) =>
-    orOk(
-      mounts.map((mount) => warning(`${mount} is mounted, but belongs to no pod`, `umount -l ${shell(mount)}`)),
+  run: ({ leftovers: { mounts } }) => {
+    // Mounts below another one are unmounted with it. To unmount them alone would propagate to the mounts of the host
+    // that they show.
+    const given = new Set(mounts);
+    const outermost = mounts.filter((mount) => !parentsOf(mount).some((parent) => given.has(parent)));
+    return orOk(
+      outermost.map((mount) =>
+        warning(
+          `${mount} is mounted, but belongs to no pod`,
+          `mount --make-rprivate ${shell(mount)} && umount -l ${shell(mount)}`,
+        ),
+      ),
       'none',
-    ),
+    );
+  },
 });
 
 const leftoverNamespaces = check({

@@ -313,7 +313,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       { leftovers: { mounts: ["/a b'c"], namespaces: [] } },
       'warning',
       /\/a b'c/,
-      /^umount -l '\/a b'\\''c'$/,
+      /^mount --make-rprivate '\/a b'\\''c' && umount -l '\/a b'\\''c'$/,
     ],
     [
       'leftover-namespaces',

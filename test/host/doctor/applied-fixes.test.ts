@@ -165,3 +165,30 @@ test('file-system: the printed commands move a data directory from tmpfs to a di
     await rm(base, { recursive: true, force: true });
   }
 });
+
+test('leftover-mounts: the printed command keeps the file systems of the host that a bind mount shows', async () => {
+  const base = await mkdtemp(join(tmpdir(), 'doctor-leftovers-'));
+  try {
+    const [host, left] = [join(base, 'host'), join(base, 'left')];
+    await mkdir(host);
+    await mkdir(left);
+    const setup = [
+      `mount -t tmpfs tmpfs '${host}'`,
+      `mount --make-shared '${host}'`,
+      `mkdir '${host}/inner'`,
+      `mount -t tmpfs tmpfs '${host}/inner'`,
+      `mount --rbind '${host}' '${left}'`,
+    ].join('\n');
+    const show = `\ngrep -o '${base}/[^ ]*' /proc/self/mountinfo`;
+    const checks = CHECKS.filter(({ id }) => id === 'leftover-mounts');
+    const leftovers = { mounts: [join(left, 'inner'), left], namespaces: [] };
+    const [found] = diagnose(checks, gathered({ leftovers }));
+    assert.ok(found !== undefined);
+    const fix = found.findings.map((each) => each.fix ?? '').join('\n');
+    assert.equal(await paste(fix + show, {}, setup), `${host}\n${host}/inner\n`);
+    // A lazy unmount alone also unmounts the file system of the host.
+    assert.equal(await paste(`umount -l '${left}'${show}`, {}, setup), `${host}\n`);
+  } finally {
+    await rm(base, { recursive: true, force: true });
+  }
+});
