@@ -81,6 +81,11 @@ export interface Mounter {
   hugetlbfs(target: string, options: { readonly pageSizeBytes: number; readonly mode: number }): Promise<void>;
   /** Bind-mounts an open file (`/proc/<pid>/fd/<n>`) without resolving a link again. */
   bindFd(fd: number, target: string): Promise<void>;
+  /**
+   * Makes a bind mount receive mounts of the directory that it shows, without propagating its own mounts and unmounts
+   * back. Mounts still propagate to containers.
+   */
+  receiveMounts(target: string): Promise<void>;
   /** Unmounts all mounts at and below `target`, deepest first. Succeeds when there are none. */
   unmountTree(target: string): Promise<void>;
   isMountPoint(target: string): Promise<boolean>;

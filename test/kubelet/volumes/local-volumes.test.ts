@@ -95,6 +95,36 @@ test('a volume is unmounted while the host has a file system below its directory
   assert.ok(await mounts.isMountPoint(inner));
 });
 
+test('a file system that is mounted over the directory of a used volume stays mounted when the pod ends', async () => {
+  await run('mount', ['-t', 'tmpfs', 'tmpfs', join(root, 'local-volumes')]);
+  await run('mount', ['--make-shared', join(root, 'local-volumes')]);
+  await volumes.setUp(request('first'));
+  const directory = join(root, 'local-volumes/pvc-1');
+  await run('mount', ['-t', 'tmpfs', 'tmpfs', directory]);
+  await writeFile(join(directory, 'file'), 'data');
+  const path = pathOf('first');
+  assert.equal(await readFile(join(path, 'file'), 'utf8'), 'data', 'the mount has propagated');
+  await tearDown('first');
+  assert.equal(await mounts.isMountPoint(path), false);
+  assert.equal(await readFile(join(directory, 'file'), 'utf8'), 'data');
+});
+
+test('mounts of a container reach the directory of a volume only with bidirectional propagation', async () => {
+  await run('mount', ['-t', 'tmpfs', 'tmpfs', join(root, 'local-volumes')]);
+  await run('mount', ['--make-shared', join(root, 'local-volumes')]);
+  for (const mountPropagation of ['HostToContainer', 'Bidirectional']) {
+    const given = request(mountPropagation);
+    const container = { name: 'main', volumeMounts: [{ name: 'data', mountPath: '/data', mountPropagation }] };
+    await volumes.setUp({ ...given, pod: { ...given.pod, spec: { containers: [container] } } } as VolumeRequest);
+    const inner = join(pathOf(mountPropagation), mountPropagation);
+    await mkdir(inner);
+    await run('mount', ['-t', 'tmpfs', 'tmpfs', inner]);
+    const onHost = join(root, 'local-volumes/pvc-1', mountPropagation);
+    assert.equal(await mounts.isMountPoint(onHost), mountPropagation === 'Bidirectional');
+    await tearDown(mountPropagation);
+  }
+});
+
 test('refuses a provisioned volume outside of the directory of the own node', async () => {
   const own = join(root, 'local-volumes');
   // Another node has reported a directory in which a pod of this node has put a link.

@@ -36,6 +36,7 @@ export function createMounter(): Mounter {
     hugetlbfs: (target, { pageSizeBytes, mode }) =>
       mount(['-t', 'hugetlbfs', '-o', `pagesize=${pageSizeBytes},mode=${mode.toString(8)}`, 'nodev', target], target),
     bindFd: (fd, target) => mount(['--no-canonicalize', '--bind', `/proc/${process.pid}/fd/${fd}`, target], target),
+    receiveMounts: (target) => mount(['--no-canonicalize', '--make-slave', '--make-shared', target], target),
     async unmountTree(target) {
       const below = (await mountPoints()).filter((point) => point === target || point.startsWith(`${target}/`));
       const change = async (verb: string, point: string, args: readonly string[]): Promise<void> => {

@@ -34,7 +34,7 @@ export class LocalVolumes implements RecordedVolumes {
 
   async setUp(request: VolumeRequest): Promise<void> {
     if (isBlock(request)) return this.#setUpBlock(request);
-    const { records, foreign } = this.#host;
+    const { records, foreign, mounts } = this.#host;
     this.#checkOwner(request);
     const { local, hostPath } = request.persistent?.spec ?? {};
     const path = local === undefined ? await prepareHostPath(hostPath ?? { path: '' }, foreign) : local.path;
@@ -47,6 +47,9 @@ export class LocalVolumes implements RecordedVolumes {
     const record = this.recordOf(request);
     await records.put(record);
     await foreign.bindSubPath(path, '', record.path);
+    // A file system that an administrator mounts over the volume's directory also appears here, above the bind mount.
+    // While the two mounts propagate to each other, the end of the pod would unmount it on the host too.
+    if (!propagatesToHost(request)) await mounts.receiveMounts(record.path);
   }
 
   recordOf(request: VolumeRequest): PlainMount {
@@ -160,6 +163,14 @@ export class LocalVolumes implements RecordedVolumes {
       (each) => each.kind === 'loop' && each.file === file && (each.uid !== uid || each.volume !== volume),
     );
   }
+}
+
+/** Whether a container mounts the volume so that its mounts become visible on the host. */
+function propagatesToHost({ pod, volume }: VolumeRequest): boolean {
+  const { containers = [], initContainers = [] } = pod.spec ?? {};
+  return [...containers, ...initContainers].some(({ volumeMounts = [] }) =>
+    volumeMounts.some(({ name, mountPropagation }) => name === volume.name && mountPropagation === 'Bidirectional'),
+  );
 }
 
 const isProvisioned = ({ persistent }: VolumeRequest): boolean =>
