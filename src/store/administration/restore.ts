@@ -1,11 +1,11 @@
 /** Creates data directories from a snapshot or from a running etcd, and writes snapshots into a running etcd. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ifMissing } from '../../base/errors.ts';
 import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import type { LogState, StoreLog } from '../disk/port.ts';
 import { contentOf, importInto, type Restored, restoreAs } from '../membership/offline.ts';
@@ -34,6 +34,8 @@ export interface RestoreOptions {
 }
 
 const FILE_NAME = 'revisions.db';
+/** Directory of a restore in progress below a data directory that is a mount point. */
+const PARTIAL = '.restoring';
 
 /** Creates the data directory atomically. Throws CodedErrors with file or directory, 'has-others' for `onlyAlone`. */
 export async function restoreSnapshot(
@@ -98,10 +100,12 @@ async function copy(
 }
 
 async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Promise<T>): Promise<T> {
-  const wanted = resolve(dataDirectory);
-  await checkEmpty(wanted);
+  const wanted = await realOf(resolve(dataDirectory));
   await makeDirectory(dirname(wanted));
-  const partial = join(dirname(wanted), `.${basename(wanted)}.restoring`);
+  const isMounted = await isMountPoint(wanted);
+  // A mount point cannot be replaced, and its parent is on another file system, so the store is prepared below it.
+  const partial = isMounted ? join(wanted, PARTIAL) : join(dirname(wanted), `.${basename(wanted)}.restoring`);
+  await checkEmpty(wanted, isMounted);
   await rm(partial, { recursive: true, force: true });
   await makeDirectory(partial);
   try {
@@ -111,8 +115,9 @@ async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Pr
       await handle.sync().finally(() => handle.close());
     }
     await flushDirectory(partial);
-    await rename(partial, wanted);
-    await flushDirectory(dirname(wanted));
+    if (isMounted) await moveFiles(partial, wanted);
+    else await rename(partial, wanted);
+    await flushDirectory(isMounted ? wanted : dirname(wanted));
     return result;
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
@@ -120,17 +125,45 @@ async function intoNew<T>(dataDirectory: string, fill: (directory: string) => Pr
   }
 }
 
-async function checkEmpty(directory: string): Promise<void> {
+/** Path of a directory behind symbolic links; the path itself if it does not exist yet. */
+const realOf = (path: string): Promise<string> => realpath(path).catch(ifMissing(path));
+
+/** Whether rename(2) cannot replace the directory. Two mounts of one file system have the same device. */
+async function isMountPoint(path: string): Promise<boolean> {
+  return (await mountTargets()).has(path);
+}
+
+async function mountTargets(): Promise<ReadonlySet<string>> {
+  const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
+  return new Set(lines.map((line) => (line.split(' ')[4] ?? '').replaceAll(/\\([0-7]{3})/g, unescaped)));
+}
+
+const unescaped = (_: string, octal: string): string => String.fromCharCode(Number.parseInt(octal, 8));
+
+/** Moves the files of a complete store. The database is last, because a directory without it counts as empty. */
+async function moveFiles(from: string, to: string): Promise<void> {
+  const names = await readdir(from);
+  const isDatabase = (name: string): number => Number(name === FILE_NAME);
+  for (const name of names.toSorted((left, right) => isDatabase(left) - isDatabase(right))) {
+    await flushDirectory(to);
+    await rename(join(from, name), join(to, name));
+  }
+  await rm(from, { recursive: true });
+}
+
+/** Throws CodedError 'not-empty' unless the directory is empty. A new ext4 file system contains lost+found. */
+async function checkEmpty(directory: string, isMounted: boolean): Promise<void> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw new CodedError('unreadable', `${directory}: ${error.message}`);
   });
-  if (names.length > 0) {
-    throw new CodedError(
-      'not-empty',
-      `${directory} is not empty; stop the store and move it away (mv ${directory} ${directory}.old), or name another --data-dir`,
-    );
-  }
+  const ignored = new Set(isMounted ? [PARTIAL, 'lost+found'] : []);
+  if (names.every((name) => ignored.has(name))) return;
+  const away = isMounted ? 'move its files away' : `move it away (mv ${directory} ${directory}.old)`;
+  throw new CodedError(
+    'not-empty',
+    `${directory} is not empty; stop the store and ${away}, or name another --data-dir`,
+  );
 }
 
 async function opened<T>(
