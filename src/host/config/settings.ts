@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type NodeName, toNodeName } from '../../base/brand.ts';
 import { parseDuration } from '../../base/duration.ts';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ifMissing } from '../../base/errors.ts';
 import { type RouterSettings, routerOf } from '../../network/router/config/router.ts';
 import { type MachineConfigSettings, machineConfigOf } from '../../openshift/machine-config/config/daemon-settings.ts';
 import { type OpenShiftSettings, openshiftOf } from '../../openshift/oauth/config/login-config.ts';
@@ -205,7 +205,7 @@ export async function loadWithOrigins(
   }
   const paths = pathsBelow(root);
   const joined = await readJoined(paths.joined);
-  const remembered = await readFile(paths.podCidr, 'utf8').catch(() => '');
+  const remembered = await readFile(paths.podCidr, 'utf8').catch(ifMissing(''));
   const host = { ...(await hostAddresses()), podCidr: remembered.trim() === '' ? undefined : remembered.trim() };
   const settings = settingsOf({ root, bootstrapFile, file: bootstrap?.file, joined, host, logLevel: flags.logLevel });
   return { settings: { ...settings, paths: await canonicalMountPaths(settings.paths) }, files: bootstrap };

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { CodedError, ignore } from '../../base/errors.ts';
+import { CodedError, ifMissing, ignore } from '../../base/errors.ts';
 import { adding, type OnProgress } from '../../base/progress.ts';
 import { mountPoints } from '../../kubelet/io/volume-tools/mounts.ts';
 import { trees } from '../../runtime/directory-removal/index.ts';
@@ -75,7 +75,7 @@ export async function backUpData(
 async function linkedDirectories(root: string): Promise<string[]> {
   const found: string[] = [];
   for (const name of DATA) {
-    for (const entry of await readdir(join(root, name), { withFileTypes: true }).catch(() => [])) {
+    for (const entry of await readdir(join(root, name), { withFileTypes: true }).catch(ifMissing([]))) {
       const path = join(root, name, entry.name);
       if (!entry.isSymbolicLink() || (await stat(path).catch(() => undefined))?.isDirectory() !== true) continue;
       found.push(relative(root, path));
@@ -123,7 +123,7 @@ export async function removeRunDirectory({ paths }: Pick<Settings, 'paths'>): Pr
 
 /** Entries of a directory, without the directories whose content is handled separately. */
 async function entriesOf(path: string, root: string, separate: readonly string[]): Promise<string[]> {
-  const entries = await readdir(path).catch(() => []);
+  const entries = await readdir(path).catch(ifMissing([]));
   return entries.filter((entry) => !separate.includes(relative(root, join(path, entry))));
 }
 
@@ -141,6 +141,6 @@ async function move(from: string, to: string): Promise<void> {
 
 /** Removes the content of a directory, and the directory itself unless it is a mount point or a link. */
 async function removeDirectory(path: string): Promise<void> {
-  for (const entry of await readdir(path).catch(() => [])) await trees.remove(join(path, entry));
+  for (const entry of await readdir(path).catch(ifMissing([]))) await trees.remove(join(path, entry));
   await rmdir(path).catch(ignore('a mount point or a link is kept'));
 }

@@ -6,7 +6,7 @@
 import { access, mkdir } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { CodedError, ignore } from '../../base/errors.ts';
+import { CodedError, ifMissing, ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { apiServerSkew, kubeletSkew } from '../../base/versions/version-skew.ts';
@@ -185,8 +185,5 @@ export function checkClock(server: string, serverMs: number | undefined, nowMs: 
 }
 
 function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return access(path).then(() => true, ifMissing(false));
 }

@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { type Decoded, decodeJson, list, number, object, text as string } from '../../base/decode.ts';
-import { ignore, messageOf } from '../../base/errors.ts';
+import { ifMissing, ignore, messageOf } from '../../base/errors.ts';
 import { type Log, silentLog } from '../../base/log.ts';
 import type { Progress } from '../../base/progress.ts';
 import type { ApiClient } from '../../client/index.ts';
@@ -42,10 +42,7 @@ export async function readHandover(run: string): Promise<HandoverState | undefin
 }
 
 export async function isComplete(root: string): Promise<boolean> {
-  return readFile(join(root, COMPLETE)).then(
-    () => true,
-    () => false,
-  );
+  return readFile(join(root, COMPLETE)).then(() => true, ifMissing(false));
 }
 
 export async function writeComplete(root: string): Promise<void> {

@@ -1,6 +1,6 @@
 /** Settings of a host after it has joined its cluster. A host that has not joined yet joins first. */
 import { access } from 'node:fs/promises';
-import { CodedError } from '../../base/errors.ts';
+import { CodedError, ifMissing } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Progress } from '../../base/progress.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
@@ -55,8 +55,5 @@ async function requireIdentity({ roles, root, bootstrapFile }: Settings): Promis
 }
 
 function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+  return access(path).then(() => true, ifMissing(false));
 }

@@ -4,6 +4,7 @@
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ifMissing } from '../../base/errors.ts';
 import type { Batch, LogRecord, Offsets, Spool } from '../port.ts';
 
 interface Stored {
@@ -44,7 +45,7 @@ class FileSpool implements Spool {
   }
 
   async load(): Promise<void> {
-    const text = await readFile(join(this.#directory, OFFSETS), 'utf8').catch(() => '{}');
+    const text = await readFile(join(this.#directory, OFFSETS), 'utf8').catch(ifMissing('{}'));
     this.#offsets = { ...parsed<Offsets>(text) };
     for (const name of (await readdir(this.#directory)).sort()) {
       const [, sequence, count] = BATCH.exec(name) ?? [];
@@ -83,7 +84,7 @@ class FileSpool implements Spool {
       const [batch] = this.#batches;
       if (batch === undefined) return undefined;
       this.#sending = batch.id;
-      const text = await readFile(join(this.#directory, batch.id), 'utf8').catch(() => '');
+      const text = await readFile(join(this.#directory, batch.id), 'utf8').catch(ifMissing(''));
       const stored = parsed<Stored>(text);
       if (stored !== undefined && Array.isArray(stored.records)) return { batch, records: stored.records };
       // Another program has deleted or damaged the file, so the batch is skipped.

@@ -1,7 +1,7 @@
 /** Removal of the data while file systems are mounted in it. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -63,3 +63,9 @@ for (const purge of [false, true]) {
     }
   });
 }
+
+it('a removal of the data reports a directory that cannot be read instead of keeping its data silently', async () => {
+  await mkdir(join(root, 'var/log'), { recursive: true });
+  await symlink('pods', join(root, 'var/log/pods'));
+  await assert.rejects(backUpData(await loadSettings({ root }), true, 0), /ELOOP/);
+});

@@ -6,7 +6,7 @@
 import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { decodeJson, fields, list, map, number, object, optional, own, text as string } from '../../../base/decode.ts';
-import { CodedError } from '../../../base/errors.ts';
+import { CodedError, ifMissing } from '../../../base/errors.ts';
 import type { WatchPath } from '../../../base/path-watch-port.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { HostState, Inputs, OperandFiles } from '../port.ts';
@@ -129,7 +129,7 @@ export function createOperandFiles(options: OperandFilesOptions): OperandFiles {
       return inputs;
     },
     async kept(revision) {
-      const text = await readFile(join(directoryOf(revision), INPUTS), 'utf8').catch(() => undefined);
+      const text = await readFile(join(directoryOf(revision), INPUTS), 'utf8').catch(ifMissing(undefined));
       return text === undefined ? undefined : deserialised(text);
     },
     async apply(revision) {
@@ -182,9 +182,9 @@ export async function keptFiles(
   return files;
 }
 
-/** State of the component's revisions on this host's disk. */
+/** State of the component's revisions on this host's disk. Throws if it exists and cannot be read. */
 export async function keptState(resources: string, operand: string): Promise<HostState> {
-  const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(() => undefined);
+  const text = await readFile(join(resources, `${operand}-${STATE}`), 'utf8').catch(ifMissing(undefined));
   return text === undefined ? NO_STATE : parseState(text);
 }
 
@@ -263,7 +263,7 @@ const HOST_STATE = own<HostState>(object({ current: number, revisions: list(fiel
 
 /** Release that wrote a revision; undefined if the revision was written by a release that did not record itself. */
 async function releaseOf(directory: string): Promise<string | undefined> {
-  const text = await readFile(join(directory, INPUTS), 'utf8').catch(() => '{}');
+  const text = await readFile(join(directory, INPUTS), 'utf8').catch(ifMissing('{}'));
   try {
     return decodeJson(RELEASE, text, INPUTS).release;
   } catch {

@@ -52,6 +52,18 @@ function ofRelease(release: string): OperandFiles {
   });
 }
 
+test('an unreadable state is not the state of a host without revisions', async () => {
+  await mkdir(at('resources'), { recursive: true });
+  const { revisions } = await files.readState();
+  assert.deepEqual(revisions, []);
+  await files.writeState({ current: 3, revisions: [] });
+  const file = at('resources', (await readdir(at('resources'))).find((name) => name.endsWith('state.json')) ?? '');
+  await rm(file);
+  // A read of the first page of this file fails with EIO, as on a damaged disk.
+  await symlink('/proc/self/mem', file);
+  await assert.rejects(files.readState(), /EIO/);
+});
+
 test('does not apply a manifest written by another release', async () => {
   const next = ofRelease('2');
   await writeFile(at('pod.yaml'), 'command: program-2 --new-flag');
