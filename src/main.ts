@@ -1,3 +1,4 @@
+import './base/short-buffers.ts';
 import { start } from './cli/start.ts';
 
 start();

@@ -1,4 +1,5 @@
 /** The thread that owns the SQLite file. Disk flushes take milliseconds and block only this thread. */
+import '../../base/short-buffers.ts';
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
 /** Thread that hashes passwords. Hashing one password takes 0.1 seconds or more. */
+import '../../../base/short-buffers.ts';
 import { parentPort } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
 import { matches } from './hashes.ts';
