@@ -63,15 +63,27 @@ export async function namedResources(session: Session, args: readonly string[]):
   return [{ resources: await session.expand(first), names: rest }];
 }
 
+export interface TargetOptions {
+  /** Label selector; by default that of `--selector`. */
+  readonly selector?: string;
+  /** Whether a type without names selects all objects of the type. */
+  readonly isWholeType?: boolean;
+}
+
 /** Objects that the arguments or `-f` select. Objects that are named directly are not read. */
-export async function targetsOf(session: Session, args: readonly string[] = session.context.args): Promise<Target[]> {
+export async function targetsOf(
+  session: Session,
+  args: readonly string[] = session.context.args,
+  options: TargetOptions = {},
+): Promise<Target[]> {
   const { flags } = session.context;
+  const { selector = flags.text('selector'), isWholeType = false } = options;
   if (flags.has('filename') || flags.has('kustomize')) {
     if (args.length > 0)
       throw new ClientError(
         'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
       );
-    const manifests = await manifestsOf(session.context);
+    const manifests = await manifestsOf(session.context, selector);
     return Promise.all(
       manifests.map(async ({ object, source }) => {
         const { resource, namespace } = await session.place(object);
@@ -79,7 +91,6 @@ export async function targetsOf(session: Session, args: readonly string[] = sess
       }),
     );
   }
-  const selector = flags.text('selector');
   const fieldSelector = flags.text('field-selector');
   const isAll = flags.bool('all');
   const allNamespaces = flags.bool('all-namespaces');
@@ -93,7 +104,7 @@ export async function targetsOf(session: Session, args: readonly string[] = sess
         for (const name of names) targets.push({ resource, namespace, name });
         continue;
       }
-      if (!isAll && selector === '' && fieldSelector === '')
+      if (!isAll && !isWholeType && selector === '' && fieldSelector === '')
         throw new ClientError('resource(s) were provided, but no name was specified');
       const items = await session.list(resource, namespace, { labelSelector: selector, fieldSelector });
       for (const object of items)

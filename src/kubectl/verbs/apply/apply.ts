@@ -29,7 +29,7 @@ export const run = (context: VerbContext): Promise<number> =>
     const applySet = await ApplySet.of(session);
     const isPruning = flags.bool('prune');
     if (isPruning && applySet === undefined) await checkPrune(session);
-    const given = await requiredManifests(context);
+    const given = await requiredManifests(context, 'apply');
     const manifests = applySet?.labelled(given) ?? given;
     await applySet?.begin(manifests);
     const applied: AnyObject[] = [];

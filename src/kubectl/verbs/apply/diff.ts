@@ -27,7 +27,7 @@ export async function run(context: VerbContext): Promise<number> {
   try {
     await withSession({ ...context, flags: flags.with({ 'dry-run': 'server' }) }, async (session) => {
       const live: AnyObject[] = [];
-      for (const manifest of await requiredManifests(context)) {
+      for (const manifest of await requiredManifests(context, 'diff')) {
         const pair = await pairOf(session, manifest);
         if (pair.live !== undefined) live.push(pair.live);
         put(context, before, after, pair.live, pair.merged);

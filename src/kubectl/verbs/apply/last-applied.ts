@@ -28,7 +28,7 @@ export const runView = (context: VerbContext): Promise<number> =>
 export const runSet = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags } = context;
-    for (const { object } of await requiredManifests(context)) {
+    for (const { object } of await requiredManifests(context, 'set-last-applied')) {
       const { resource, namespace } = await session.place(object);
       const path = pathOf(resource, namespace, object.metadata?.name ?? '');
       const live = await session.get(path);

@@ -17,7 +17,7 @@ const BINDINGS: ReadonlySet<string> = new Set(['RoleBinding', 'ClusterRoleBindin
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
-    for (const { object } of await requiredManifests(context)) {
+    for (const { object } of await requiredManifests(context, 'reconcile')) {
       const isRbac = object.apiVersion?.startsWith('rbac.authorization.k8s.io/') === true;
       // Objects of other kinds are ignored, as in kubectl.
       if (isRbac && ROLES.has(object.kind ?? '')) await reconcile(session, object, 'rules');

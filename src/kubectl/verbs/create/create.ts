@@ -20,7 +20,7 @@ export const run = (context: VerbContext): Promise<number> =>
       );
     if (flags.has('raw')) return createRaw(session);
     let failed = false;
-    for (const { object, source } of await requiredManifests(context)) {
+    for (const { object, source } of await requiredManifests(context, 'create')) {
       try {
         await createObject(session, object, validationOf(flags.text('validate')));
       } catch (error) {

@@ -7,7 +7,8 @@ import { serviceFor } from './run-objects.ts';
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
-    for (const target of await targetsOf(session)) {
+    // --selector contains the labels of the pods.
+    for (const target of await targetsOf(session, context.args, { selector: '' })) {
       const object = await currentObject(session, target);
       await createObject(session, serviceFor(context, object), undefined, 'exposed');
     }

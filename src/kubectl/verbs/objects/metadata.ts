@@ -18,7 +18,7 @@ interface Changes {
 /** Changes the objects of the files and prints them, without a request (`--local`). */
 async function changeLocally(context: VerbContext, field: 'labels' | 'annotations'): Promise<number> {
   const { set, remove } = changesOf(context.args, field);
-  for (const { object } of await requiredManifests(context)) {
+  for (const { object } of await requiredManifests(context, 'the verb')) {
     const values = Object.fromEntries(
       Object.entries({ ...mapAt(object, 'metadata', field), ...set }).filter(([key]) => !remove.includes(key)),
     );

@@ -17,7 +17,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 async function patchLocally(context: VerbContext): Promise<number> {
   const { patchText } = await import('../../kustomize/patching.ts');
   const patch = await patchOf(context);
-  for (const { object } of await requiredManifests(context))
+  for (const { object } of await requiredManifests(context, 'patch'))
     await printOutcome(context, patchText(object, patch, context.flags.text('type')), 'patched');
   return 0;
 }

@@ -1,4 +1,5 @@
 /** `replace`: replaces whole objects by PUT or, with `--force`, by delete and create. */
+import { ClientError } from '../../core/errors.ts';
 import { pathOf } from '../../core/resources.ts';
 import { requiredManifests } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
@@ -9,13 +10,15 @@ import { deletedLine, deleteTargets } from './delete.ts';
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
+    if (flags.bool('force') && dryRunOf(flags) !== 'none')
+      throw new ClientError('--dry-run can not be used when --force is set');
     let failed = false;
     const query = { ...writeQuery(flags, 'kubectl-replace'), fieldValidation: validationOf(flags.text('validate')) };
-    for (const { object, source } of await requiredManifests(context)) {
+    for (const { object, source } of await requiredManifests(context, 'replace')) {
       try {
         const { resource, namespace } = await session.place(object);
         const name = object.metadata?.name ?? '';
-        if (flags.bool('force') && dryRunOf(flags) === 'none') {
+        if (flags.bool('force')) {
           await deleteTargets(session, [{ resource, namespace, name }], {
             ignoreMissing: true,
             wait: true,
