@@ -20,6 +20,14 @@ const REVISION = 'deployment.kubernetes.io/revision';
 const CHANGE_CAUSE = 'kubernetes.io/change-cause';
 const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
+/** Workloads of the arguments. A type without names selects all workloads of the type. */
+async function workloads(session: Session): Promise<Target[]> {
+  const { args, flags } = session.context;
+  if (args.length === 0 && !flags.has('filename') && !flags.has('kustomize'))
+    throw new ClientError('required resource not specified');
+  return targetsOf(session, args, { isWholeType: true });
+}
+
 interface Progress {
   readonly message: string;
   readonly isDone: boolean;
@@ -118,7 +126,7 @@ export const runStatus = (context: VerbContext): Promise<number> =>
       timeout === '' || /^0s?$/.test(timeout)
         ? Number.POSITIVE_INFINITY
         : system.monotonicMs() + parseGoDuration(timeout);
-    for (const target of await targetsOf(session)) {
+    for (const target of await workloads(session)) {
       for (let last = ''; ; ) {
         const { message, isDone } = rolloutProgress(await currentObject(session, target));
         if (message !== last) io.out(message);
@@ -175,12 +183,12 @@ async function revisionsOf(session: Session, target: Target, object: AnyObject):
 export const runHistory = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
-    for (const target of await targetsOf(session)) {
+    for (const target of await workloads(session)) {
       const object = await currentObject(session, target);
       const revisions = await revisionsOf(session, target, object);
       const wanted = flags.int('revision');
       io.out(`${printedKind(target.resource)}/${target.name} ${wanted === 0 ? '' : `with revision #${wanted}`}\n`);
-      if (wanted === 0 && revisions.length === 0) {
+      if (revisions.length === 0) {
         io.out('No rollout history found.\n');
         continue;
       }
@@ -203,7 +211,7 @@ export const runUndo = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io } = context;
     const wanted = flags.int('to-revision');
-    for (const target of await targetsOf(session)) {
+    for (const target of await workloads(session)) {
       const object = await currentObject(session, target);
       if (object.metadata?.annotations?.[LAST_APPLIED] !== undefined)
         io.err(
@@ -256,48 +264,67 @@ function withoutHash(template: unknown): unknown {
   return copy;
 }
 
+interface Change {
+  readonly outcome: string;
+  /** Name of the change in errors. */
+  readonly gerund: string;
+  readonly kinds: ReadonlySet<string>;
+  /** Error for an object that the change cannot be applied to; undefined if it can. */
+  readonly refusal: (isPaused: boolean) => string | undefined;
+  readonly patch: (context: VerbContext) => object;
+}
+
+const PAUSABLE: ReadonlySet<string> = new Set(['Deployment', 'DeploymentConfig', 'MachineConfigPool']);
+
 export const runRestart = (context: VerbContext): Promise<number> =>
-  eachWorkload(context, 'restarted', ({ system }) => ({
-    spec: {
-      template: {
-        metadata: { annotations: { [RESTARTED_AT]: timestamp(system.now()) } },
-      },
-    },
-  }));
+  eachWorkload(context, {
+    outcome: 'restarted',
+    gerund: 'restarting',
+    kinds: new Set(['Deployment', 'DaemonSet', 'StatefulSet']),
+    refusal: (isPaused) => (isPaused ? "can't restart paused deployment (run rollout resume first)" : undefined),
+    patch: ({ system }) => ({
+      spec: { template: { metadata: { annotations: { [RESTARTED_AT]: timestamp(system.now()) } } } },
+    }),
+  });
 
 export const runPause = (context: VerbContext): Promise<number> =>
-  eachWorkload(context, 'paused', () => ({ spec: { paused: true } }), 'is already paused');
-export const runResume = (context: VerbContext): Promise<number> =>
-  eachWorkload(context, 'resumed', () => ({ spec: { paused: null } }), 'is not paused');
+  eachWorkload(context, {
+    outcome: 'paused',
+    gerund: 'pausing',
+    kinds: PAUSABLE,
+    refusal: (isPaused) => (isPaused ? 'is already paused' : undefined),
+    patch: () => ({ spec: { paused: true } }),
+  });
 
-function eachWorkload(
-  context: VerbContext,
-  outcome: string,
-  patch: (context: VerbContext) => object,
-  refusal?: string,
-): Promise<number> {
+export const runResume = (context: VerbContext): Promise<number> =>
+  eachWorkload(context, {
+    outcome: 'resumed',
+    gerund: 'resuming',
+    kinds: PAUSABLE,
+    refusal: (isPaused) => (isPaused ? undefined : 'is not paused'),
+    patch: () => ({ spec: { paused: null } }),
+  });
+
+function eachWorkload(context: VerbContext, { outcome, gerund, kinds, refusal, patch }: Change): Promise<number> {
   return withSession(context, async (session) => {
     const { flags, io } = context;
     let failed = false;
-    for (const target of await targetsOf(session)) {
+    for (const target of await workloads(session)) {
       const before = await currentObject(session, target);
-      const isPaused = at(before, 'spec', 'paused') === true;
       const kind = printedKind(target.resource);
-      if (refusal === undefined ? isPaused : isPaused === (outcome === 'paused')) {
+      const reason = kinds.has(target.resource.kind)
+        ? refusal(at(before, 'spec', 'paused') === true)
+        : `${gerund} is not supported`;
+      if (reason !== undefined) {
         failed = true;
-        io.err(
-          refusal === undefined
-            ? `error: can't restart paused deployment (run rollout resume first)\n`
-            : `error: ${kind.replace(/^(\w+)\./, `${target.resource.name}.`)} "${target.name}" ${refusal}\n`,
-        );
+        const { name, group } = target.resource;
+        io.err(`error: ${group === '' ? name : `${name}.${group}`} "${target.name}" ${reason}\n`);
         continue;
       }
       if (dryRunOf(flags) === 'client') {
         io.out(`${kind}/${target.name} ${outcome}${dryRunSuffix(flags)}\n`);
         continue;
       }
-      if (refusal !== undefined && target.resource.kind !== 'Deployment')
-        throw new ClientError(`pausing is not supported`);
       const after = await session.send('PATCH', pathOfTarget(target), {
         query: writeQuery(flags, 'kubectl-rollout'),
         body: patch(context),
