@@ -32,7 +32,16 @@ export interface JsonPath {
 export function parseJsonPath(template: string): JsonPath {
   const nodes = new Parser(template).nodes();
   return {
-    render: (value, allowMissing = true) => renderNodes(nodes, value, value, allowMissing),
+    render: (value, allowMissing = true) => {
+      try {
+        return renderNodes(nodes, value, value, allowMissing);
+      } catch (error) {
+        if (!(error instanceof ClientError)) throw error;
+        throw new ClientError(
+          `error executing jsonpath ${JSON.stringify(template)}: Error executing template: ${error.message}`,
+        );
+      }
+    },
     find: (value, allowMissing = true) =>
       nodes.flatMap((node) => (node.kind === 'path' ? evaluate(node.steps, value, allowMissing) : [])),
   };
@@ -170,12 +179,12 @@ class Parser {
     if (char === '"' || char === "'") return { kind: 'field', name: this.#quoted() };
     const range = /^(-?\d*)(?:(:)(-?\d*)(?::(-?\d*))?)?/.exec(this.#text.slice(this.#at));
     const [whole = '', from = '', colon, to = '', by = ''] = range ?? [];
-    if (whole === '') throw this.#error('invalid array index');
+    if (whole === '') throw this.#error(`invalid array index ${this.#takes(/^[^\]]*/) ?? ''}`);
     this.#at += whole.length;
     const number = (text: string): number | undefined => (text === '' ? undefined : Number(text));
     if (colon !== undefined) return { kind: 'slice', from: number(from), to: number(to), by: number(by) ?? 1 };
     const index = Number(from);
-    return { kind: 'slice', from: index, to: index === -1 ? undefined : index + 1, by: 0 };
+    return { kind: 'slice', from: index, to: index === -1 ? undefined : index + 1, by: 1 };
   }
 
   #filter(): Step {
@@ -268,7 +277,7 @@ function apply(step: Step, value: unknown, allowMissing: boolean): unknown[] {
     case 'field': {
       if (isObject(value) && Object.hasOwn(value, step.name)) return [value[step.name]];
       if (allowMissing) return [];
-      throw new ClientError(`error executing jsonpath: ${step.name} is not found`);
+      throw new ClientError(`${step.name} is not found`);
     }
     case 'wildcard':
       return Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
@@ -277,28 +286,39 @@ function apply(step: Step, value: unknown, allowMissing: boolean): unknown[] {
     case 'union':
       return step.paths.flatMap((path) => evaluate(path, value, allowMissing));
     case 'slice':
-      return slice(step, value, allowMissing);
+      return slice(step, value);
     case 'filter':
       return (Array.isArray(value) ? value : isObject(value) ? [value] : []).filter((each) => matches(step, each));
   }
 }
 
-function slice(step: Step & { readonly kind: 'slice' }, value: unknown, allowMissing: boolean): unknown[] {
-  if (!Array.isArray(value)) {
-    if (allowMissing) return [];
-    throw new ClientError('error executing jsonpath: the value is not array or slice');
+/** Elements of a list. As with kubectl, indices outside of the list are an error even if missing fields are not. */
+function slice(step: Step & { readonly kind: 'slice' }, value: unknown): unknown[] {
+  if (value === null || value === undefined) return [];
+  if (!Array.isArray(value)) throw new ClientError(`${goType(value)} is not array or slice`);
+  const { length } = value;
+  const from = (step.from ?? 0) < 0 ? (step.from ?? 0) + length : (step.from ?? 0);
+  const to = step.to === undefined ? length : step.to < 0 ? step.to + length : step.to;
+  if (from === to) return [];
+  const outside = from < 0 || from >= length ? from : to < 0 || to > length ? to - 1 : undefined;
+  if (outside !== undefined) throw new ClientError(`array index out of bounds: index ${outside}, length ${length}`);
+  if (from > to) throw new ClientError(`starting index ${from} is greater than ending index ${to}`);
+  if (step.by <= 0) throw new ClientError('step must be > 0');
+  return value.slice(from, to).filter((_, index) => index % step.by === 0);
+}
+
+/** Name of the type of a value in Go. */
+function goType(value: unknown): string {
+  switch (typeof value) {
+    case 'boolean':
+      return 'bool';
+    case 'number':
+      return Number.isInteger(value) ? 'int64' : 'float64';
+    case 'string':
+      return 'string';
+    default:
+      return 'map[string]interface {}';
   }
-  const place = (index: number): number => (index < 0 ? index + value.length : index);
-  const from = place(step.from ?? 0);
-  const to = Math.min(step.to === undefined ? value.length : place(step.to), value.length);
-  if (step.by === 0) {
-    if (from >= 0 && from < value.length) return [value[from]];
-    if (allowMissing) return [];
-    throw new ClientError(
-      `error executing jsonpath: array index out of bounds: index ${step.from}, length ${value.length}`,
-    );
-  }
-  return value.slice(Math.max(from, 0), to).filter((_, index) => index % Math.max(step.by, 1) === 0);
 }
 
 /** The value and all values that it contains, parents first. */
