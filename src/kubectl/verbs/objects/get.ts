@@ -1,5 +1,6 @@
 /** `get`: prints server-side tables, or objects in the format of `-o`. Source: k8s.io/kubectl/pkg/cmd/get. */
 import { ApiError, type Status } from '../../../api/meta/status.ts';
+import { parseQuantity } from '../../../base/quantity.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
 import { ClientError } from '../../core/errors.ts';
 import { parseRelaxedPath } from '../../core/json-path.ts';
@@ -237,8 +238,22 @@ function compare(left: unknown, right: unknown): number {
   if (left === undefined || right === undefined) return left === right ? 0 : left === undefined ? -1 : 1;
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   const [first, second] = [String(left), String(right)];
-  return first < second ? -1 : first > second ? 1 : 0;
+  const amounts = [first, second].map(amountOf);
+  const [less, more] = amounts.includes(undefined) ? [first, second] : amounts;
+  return (less ?? '') < (more ?? '') ? -1 : (less ?? '') > (more ?? '') ? 1 : 0;
 }
+
+/** Value of a quantity such as `10Gi`; undefined for another text. */
+function amountOf(text: string): bigint | undefined {
+  try {
+    return parseQuantity(text).nanos;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Width of the longest type of an event. */
+const EVENT_WIDTH = 'MODIFIED'.length;
 
 interface WatchLine {
   readonly type: string;
@@ -267,7 +282,7 @@ async function watch(
     columns = table.columnDefinitions ?? columns;
     const cells = tableCells({ columnDefinitions: columns, rows: table.rows ?? [] }, style);
     const withEvent = (row: readonly string[], text: string): readonly string[] =>
-      flags.bool('output-watch-events') ? [text, ...row] : row;
+      flags.bool('output-watch-events') ? [text.padEnd(EVENT_WIDTH), ...row] : row;
     const lines = [
       ...(withHeader ? [withEvent(cells.header, 'EVENT')] : []),
       ...cells.rows.map((row) => withEvent(row, prefix)),
@@ -276,12 +291,14 @@ async function watch(
     widths = wanted.map((value, index) => Math.max(value, widths[index] ?? 0));
     io.out(layout(lines, widths));
   };
+  const printEvent = (type: string, object: AnyObject): void =>
+    io.out(print?.(flags.bool('output-watch-events') ? { type, object } : object) ?? '');
   if (!flags.bool('watch-only')) {
     if (print === undefined) {
       if ((first.rows ?? []).length > 0) show(first, !flags.bool('no-headers'), 'ADDED');
     } else
       for (const item of first.items ?? [])
-        io.out(print({ ...item, apiVersion: apiVersionOf(resource), kind: resource.kind }));
+        printEvent('ADDED', { ...item, apiVersion: apiVersionOf(resource), kind: resource.kind });
   }
   let headerShown = (first.rows ?? []).length > 0 && !flags.bool('watch-only');
   const body = await session.stream(
@@ -299,7 +316,7 @@ async function watch(
         if (print === undefined) {
           show(event.object, !headerShown && !flags.bool('no-headers'), event.type);
           headerShown = true;
-        } else io.out(print(event.object));
+        } else printEvent(event.type, event.object);
       }
   } catch (error) {
     // --request-timeout ends a watch without an error.
