@@ -7,6 +7,7 @@ import { DAILY_SCENARIO } from './daily-calls.ts';
 import { DEBUG_SCENARIO } from './debug-calls.ts';
 import { DESCRIBE_SCENARIO } from './describe-calls.ts';
 import { KUSTOMIZE_SCENARIO } from './kustomize-calls.ts';
+import { MISTAKES_SCENARIO } from './mistake-calls.ts';
 import { VERBS_SCENARIO } from './verb-calls.ts';
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -16,6 +17,7 @@ export const SCENARIOS: readonly Scenario[] = [
   APPLY_SET_SCENARIO,
   DAILY_SCENARIO,
   DESCRIBE_SCENARIO,
+  MISTAKES_SCENARIO,
 ];
 
 /** Writes the files below the directory. */

@@ -15,9 +15,10 @@ const MIRROR = 'kubernetes.io/config.mirror';
 const POLL_MS = 500;
 const EVICTION_RETRY_MS = 5_000;
 
-const nodeTargets = async (session: Session): Promise<Target[]> => {
+const nodeTargets = async (session: Session, verb: string): Promise<Target[]> => {
   const { args, flags } = session.context;
-  if (args.length === 0 && flags.text('selector') === '') throw new ClientError(`USAGE: ${'cordon'} NODE [flags]`);
+  if (args.length === 0 && flags.text('selector') === '')
+    throw new ClientError(`USAGE: ${verb} NODE [flags]`, { usage: true });
   return targetsOf(session, ['nodes', ...args.map((each) => each.replace(/^(?:node|nodes|no)\//, ''))]);
 };
 
@@ -27,7 +28,8 @@ export const runUncordon = (context: VerbContext): Promise<number> =>
   withSession(context, (session) => cordonAll(session, false));
 
 async function cordonAll(session: Session, unschedulable: boolean): Promise<number> {
-  for (const target of await nodeTargets(session)) await cordon(session, target, unschedulable);
+  const verb = unschedulable ? 'cordon' : 'uncordon';
+  for (const target of await nodeTargets(session, verb)) await cordon(session, target, unschedulable);
   return 0;
 }
 
@@ -51,7 +53,7 @@ async function cordon(session: Session, target: Target, unschedulable: boolean):
 export const runDrain = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { io } = context;
-    const targets = await nodeTargets(session);
+    const targets = await nodeTargets(session, 'drain');
     for (const target of targets) await cordon(session, target, true);
     for (const target of targets) {
       try {

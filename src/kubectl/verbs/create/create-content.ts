@@ -5,7 +5,8 @@ import type { VerbContext } from '../../port.ts';
 
 export function nameOf({ args }: VerbContext): string {
   const [name, ...more] = args;
-  if (name === undefined || more.length > 0) throw new ClientError(`exactly one NAME is required, got ${args.length}`);
+  if (name === undefined || more.length > 0)
+    throw new ClientError(`exactly one NAME is required, got ${args.length}`, { usage: true });
   return name;
 }
 

@@ -92,6 +92,7 @@ async function job(context: VerbContext, session: Session): Promise<AnyObject> {
       status: {},
     };
   }
+  if (flags.list('image').length === 0) throw new ClientError('either --image or --from must be specified');
   return { apiVersion: 'batch/v1', kind: 'Job', metadata: { name }, spec: jobSpec(context, name, 'Never'), status: {} };
 }
 
@@ -118,7 +119,7 @@ function jobSpec(context: VerbContext, name: string, restartPolicy: string): obj
 function cronJob(context: VerbContext): AnyObject {
   const { flags } = context;
   const name = named(context);
-  if (flags.text('schedule') === '') throw new ClientError('schedule must be specified');
+  if (flags.text('schedule') === '') throw new ClientError('required flag(s) "schedule" not set');
   return {
     apiVersion: 'batch/v1',
     kind: 'CronJob',
@@ -162,6 +163,11 @@ const role =
   (kind: 'Role' | 'ClusterRole'): Generator =>
   async (context, session) => {
     const aggregation = context.flags.all('aggregation-rule').flatMap((each) => each.split(','));
+    const hasRules = ['verb', 'resource', 'resource-name', 'non-resource-url'].some((flag) => context.flags.has(flag));
+    if (aggregation.length > 0 && hasRules)
+      throw new ClientError(
+        'aggregation rule must be specified without nonResourceURLs, verbs, resources or resourceNames',
+      );
     return {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind,

@@ -13,6 +13,9 @@ import { createObject } from './create.ts';
 import { podFromFlags, serviceFor } from './run-objects.ts';
 
 const POLL_MS = 100;
+const RESTART_POLICIES = ['Always', 'OnFailure', 'Never'];
+
+const usageError = (message: string): ClientError => new ClientError(message, { usage: true });
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
@@ -20,12 +23,19 @@ export const run = (context: VerbContext): Promise<number> =>
     const isAttached = (flags.bool('attach') || flags.bool('stdin')) && flags.text('attach') !== 'false';
     if (flags.bool('tty') && !flags.bool('stdin'))
       throw new ClientError('-i/--stdin is required for containers with -t/--tty=true');
-    if (flags.bool('rm') && !isAttached) throw new ClientError('--rm should only be used for attached containers');
+    if (flags.bool('rm') && !isAttached) throw usageError('--rm should only be used for attached containers');
+    if (isAttached && dryRunOf(flags) !== 'none')
+      throw usageError(
+        "--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)",
+      );
+    if (flags.has('restart') && !RESTART_POLICIES.includes(flags.text('restart')))
+      throw usageError(`invalid restart policy: ${flags.text('restart')}`);
+    if (flags.bool('expose') && flags.text('port') === '')
+      throw usageError('--port must be set when exposing a service');
     const pod = podFromFlags(context);
-    const quiet = isAttached && dryRunOf(flags) === 'none';
-    if (!quiet) {
+    if (flags.bool('expose')) await createObject(session, serviceFor(context, pod), undefined);
+    if (!isAttached) {
       await createObject(session, pod, undefined);
-      if (flags.bool('expose')) await createObject(session, serviceFor(context, pod), undefined);
       return 0;
     }
     const pods = await session.resource('pods');

@@ -14,6 +14,13 @@ import { currentObject, pathOfTarget, type Target, targetsOf } from '../../targe
 
 const POLL_MS = 250;
 
+const NO_ARGUMENTS = `You must provide one or more resources by argument or filename.
+Example resource specifications include:
+   '-f rsrc.yaml'
+   '--filename=rsrc.json'
+   '<resource> <name>'
+   '<resource>'`;
+
 /** Grace period of the requests; undefined for the one of the object. A negative `grace` means that no flag sets it. */
 function gracePeriodOf(grace: number, isForced: boolean): number | undefined {
   if (grace < 0) return isForced ? 0 : undefined;
@@ -23,10 +30,17 @@ function gracePeriodOf(grace: number, isForced: boolean): number | undefined {
 
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
-    const { flags, io } = context;
+    const { flags, io, args } = context;
+    const output = flags.text('output');
+    if (output !== '' && output !== 'name')
+      throw new ClientError(`unexpected -o output mode: ${output}. We only support '-o name'`);
+    if (args.length === 0 && !flags.has('filename') && !flags.has('kustomize')) {
+      const selects = flags.bool('all') || flags.text('selector') !== '' || flags.text('field-selector') !== '';
+      throw new ClientError(selects ? 'at least one resource must be specified to use a selector' : NO_ARGUMENTS);
+    }
     const targets = await targetsOf(session);
     if (targets.length === 0) {
-      io.err('No resources found\n');
+      io.out('No resources found\n');
       return 0;
     }
     const grace = flags.has('grace-period') ? flags.int('grace-period') : flags.bool('now') ? 1 : -1;
@@ -47,7 +61,7 @@ export const run = (context: VerbContext): Promise<number> =>
           : parseGoDuration(flags.text('timeout')),
       isForced: flags.bool('force'),
       print: (target) => {
-        if (flags.text('output') === 'name') io.out(printable(`${printedKind(target.resource)}/${target.name}\n`));
+        if (output === 'name') io.out(printable(`${printedKind(target.resource)}/${target.name}\n`));
         else {
           io.out(deletedLine(target, flags.bool('force') && grace <= 0 ? 'force deleted' : 'deleted', flags));
         }

@@ -27,6 +27,8 @@ export const run = (context: VerbContext): Promise<number> =>
       selectors.push(`involvedObject.kind=${kind}`, `involvedObject.name=${name}`);
     }
     const types = flags.list('types').map((type) => type.toLowerCase());
+    if (types.some((type) => type !== 'normal' && type !== 'warning'))
+      throw new ClientError('valid --types are Normal or Warning');
     const query = { fieldSelector: selectors.join(',') };
     const matches = (event: AnyObject): boolean =>
       types.length === 0 || types.includes(textAt(event, 'type').toLowerCase());

@@ -23,6 +23,9 @@ export const run = (context: VerbContext): Promise<number> =>
     const found = await session.resource(type).catch((error: unknown) => {
       throw error instanceof ClientError ? new ClientError(error.message, { isPlain: true }) : error;
     });
+    const format = flags.text('output');
+    if (!['', 'plaintext', 'plaintext-openapiv2'].includes(format))
+      throw new ClientError(`unrecognized format: ${format}`);
     const index = await session.resources();
     const resource =
       wanted === ''

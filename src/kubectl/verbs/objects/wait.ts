@@ -9,7 +9,7 @@ import { printedKind } from '../../core/resources.ts';
 import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';
-import { withSession } from '../../run.ts';
+import { errorLine, withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
 import { currentObject, type Target, targetsOf } from '../../targets.ts';
 
@@ -36,25 +36,31 @@ export const run = (context: VerbContext): Promise<number> =>
       throw new ClientError('no matching resources found');
     }
     const printer = await objectPrinter(context);
-    const outcomes = await Promise.all(
+    const errors: string[] = [];
+    const notMet = timeout === 0 ? 'condition not met for' : 'timed out waiting for the condition on';
+    await Promise.all(
       targets.map(async (target) => {
         // A named object that does not exist counts as deleted.
-        if (isDeletion && target.object === undefined && (await isMissing(session, target))) return true;
-        const met = await waitFor(session, target, check, deadline, isDeletion || flags.text('for') === 'create');
+        if (isDeletion && target.object === undefined && (await isMissing(session, target))) return;
+        const met = await waitFor(session, target, check, deadline, isDeletion || isCreation).catch(
+          (error: unknown) => void errors.push(errorLine(error)),
+        );
+        if (met === undefined) return;
         if (met.isMet) {
           if (printer === undefined)
             io.out(printable(`${printedKind(target.resource)}/${target.name} condition met\n`));
           else if (met.object !== undefined) io.out(printer(met.object));
         } else
-          io.err(
-            printable(
-              `error: timed out waiting for the condition${isCreation ? '' : ` on ${target.resource.name}/${target.name}`}\n`,
-            ),
+          errors.push(
+            isCreation
+              ? 'error: timed out waiting for the condition'
+              : printable(`error: ${notMet} ${target.resource.name}/${target.name}`),
           );
-        return met.isMet;
       }),
     );
-    return outcomes.every(Boolean) ? 0 : 1;
+    // As in kubectl, the prefix is printed only if there is a single error.
+    for (const text of errors) io.err(`${errors.length === 1 ? text : text.replace(/^error: /, '')}\n`);
+    return errors.length === 0 ? 0 : 1;
   });
 
 async function isMissing(session: Session, target: Target): Promise<boolean> {
