@@ -162,8 +162,7 @@ export class Session {
   }
 
   async kind(apiVersion: string, kind: string): Promise<ResourceInfo> {
-    const known = (await this.resources()).all.find((each) => each.kind === kind && apiVersionOf(each) === apiVersion);
-    return known ?? (await this.refreshed()).byKind(apiVersion, kind);
+    return (await this.resources()).findKind(apiVersion, kind) ?? (await this.refreshed()).byKind(apiVersion, kind);
   }
 
   /** Resources of a comma-separated list of names and categories. */

@@ -147,12 +147,17 @@ export class ResourceIndex {
 
   /** Finds a resource by its kind. Throws ClientError with kubectl's message if the server has no such kind. */
   byKind(apiVersion: string, kind: string): ResourceInfo {
-    const found = this.all.find((each) => each.kind === kind && apiVersionOf(each) === apiVersion);
+    const found = this.findKind(apiVersion, kind);
     if (found === undefined)
       throw new ClientError(
         `no matches for kind "${kind}" in version "${apiVersion}"\nensure CRDs are installed first`,
       );
     return found;
+  }
+
+  /** Resource of a kind. Of `processedtemplates` and `templates`, it is the last one, as in kubectl. */
+  findKind(apiVersion: string, kind: string): ResourceInfo | undefined {
+    return this.all.findLast((each) => each.kind === kind && apiVersionOf(each) === apiVersion);
   }
 }
 

@@ -54,7 +54,7 @@ export const run = (context: VerbContext): Promise<number> =>
           wait: false,
           gracePeriodSeconds: 1,
         });
-        io.out(`pod "${name}" deleted from ${session.namespace} namespace\n`);
+        if (!flags.bool('quiet')) io.out(`pod "${name}" deleted from ${session.namespace} namespace\n`);
       } else if (!flags.bool('stdin')) await printOutcome(context, created, 'created');
     }
   });

@@ -27,11 +27,7 @@ export const run = (context: VerbContext): Promise<number> =>
     if (!['', 'plaintext', 'plaintext-openapiv2'].includes(format))
       throw new ClientError(`unrecognized format: ${format}`);
     const index = await session.resources();
-    const resource =
-      wanted === ''
-        ? found
-        : (index.all.find((each) => each.kind === found.kind && apiVersionOf(each) === wanted) ??
-          index.byKind(wanted, found.kind));
+    const resource = wanted === '' ? found : index.byKind(wanted, found.kind);
     const { components } = await session.openApi(openApiPath(resource));
     const schemas = components?.schemas ?? {};
     const start = schemaOfKind(schemas, resource);
