@@ -1,6 +1,7 @@
 /** Pages of `describe` by group and kind. Objects of other kinds get a generic page with all their fields. */
 import { describeRole, describeRoleBinding, describeSigningRequest } from './access.ts';
 import { describeAutoscaler } from './autoscaling.ts';
+import { describeImageStream } from './image-stream.ts';
 import {
   describeAddress,
   describeEndpointSlice,
@@ -10,6 +11,7 @@ import {
   describeNetworkPolicy,
   describeServiceRange,
 } from './networking.ts';
+import { describeProject, describeRoute, describeTemplate } from './openshift.ts';
 import { describePod } from './pod-template.ts';
 import {
   describeDisruptionBudget,
@@ -62,18 +64,22 @@ export const PAGES: Readonly<Record<string, Describer>> = {
   'batch/Job': describeJob,
   'certificates.k8s.io/CertificateSigningRequest': describeSigningRequest,
   'discovery.k8s.io/EndpointSlice': describeEndpointSlice,
+  'image.openshift.io/ImageStream': describeImageStream,
   'networking.k8s.io/IPAddress': describeAddress,
   'networking.k8s.io/Ingress': describeIngress,
   'networking.k8s.io/IngressClass': describeIngressClass,
   'networking.k8s.io/NetworkPolicy': describeNetworkPolicy,
   'networking.k8s.io/ServiceCIDR': describeServiceRange,
   'policy/PodDisruptionBudget': describeDisruptionBudget,
+  'project.openshift.io/Project': describeProject,
   'rbac.authorization.k8s.io/ClusterRole': describeRole,
   'rbac.authorization.k8s.io/ClusterRoleBinding': describeRoleBinding,
   'rbac.authorization.k8s.io/Role': describeRole,
   'rbac.authorization.k8s.io/RoleBinding': describeRoleBinding,
+  'route.openshift.io/Route': describeRoute,
   'scheduling.k8s.io/PriorityClass': describePriorityClass,
   'storage.k8s.io/CSINode': describeCsiNode,
   'storage.k8s.io/StorageClass': describeStorageClass,
   'storage.k8s.io/VolumeAttributesClass': describeAttributesClass,
+  'template.openshift.io/Template': describeTemplate,
 };

@@ -4,7 +4,15 @@ import { labelsText } from '../core/table.ts';
 import { metadataLines, Page, selectorText, tableLines, textsAt, timeAt } from './page.ts';
 import type { Related } from './related.ts';
 
-const LIMIT_COLUMNS = ['Type', 'Resource', 'Min', 'Max', 'Default Request', 'Default Limit', 'Max Limit/Request Ratio'];
+export const LIMIT_COLUMNS = [
+  'Type',
+  'Resource',
+  'Min',
+  'Max',
+  'Default Request',
+  'Default Limit',
+  'Max Limit/Request Ratio',
+];
 const LIMIT_FIELDS = ['min', 'max', 'defaultRequest', 'default', 'maxLimitRequestRatio'];
 
 const SCOPES: Readonly<Record<string, string>> = {
@@ -81,12 +89,12 @@ function scopeLines(page: Page, quota: AnyObject, level: number, bullet: string)
   for (const scope of scopes) if (SCOPES[scope] !== undefined) page.line(level, `${bullet}${SCOPES[scope]}`);
 }
 
-const quotaRows = (quota: AnyObject): string[][] =>
+export const quotaRows = (quota: AnyObject): string[][] =>
   Object.entries(mapAt(quota, 'status', 'hard'))
     .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([name, hard]) => [name, mapAt(quota, 'status', 'used')[name] ?? '0', hard]);
 
-const limitRows = (range: AnyObject): string[][] =>
+export const limitRows = (range: AnyObject): string[][] =>
   listAt(range, 'spec', 'limits').flatMap((limit) => {
     const names = new Set(LIMIT_FIELDS.flatMap((field) => Object.keys(mapAt(limit, field))));
     return [...names]

@@ -28,12 +28,16 @@ const owned =
     return { [field]: found.filter(isOwned) };
   };
 
-/** Reads by group and kind. Pages of other kinds show only the object and its events. */
-const READERS: Readonly<Record<string, Reader>> = {
-  '/Namespace': async (session, object) => ({
+async function policiesOf(session: Session, object: AnyObject): Promise<Partial<Related>> {
+  return {
     quotas: await policies(session, object, 'resourcequotas'),
     limitRanges: await policies(session, object, 'limitranges'),
-  }),
+  };
+}
+
+/** Reads by group and kind. Pages of other kinds show only the object and its events. */
+const READERS: Readonly<Record<string, Reader>> = {
+  '/Namespace': policiesOf,
   '/PersistentVolumeClaim': async (session, object, namespace) => ({
     pods: (await listOf(session, 'pods', namespace)).filter((pod) => usesClaim(pod, object)),
   }),
@@ -57,6 +61,10 @@ const READERS: Readonly<Record<string, Reader>> = {
   }),
   'networking.k8s.io/Ingress': async (session, object, namespace) => ({
     services: await servicesOf(session, object, namespace),
+    endpointSlices: await listOf(session, 'endpointslices.discovery.k8s.io', namespace, SERVICE_LABEL),
+  }),
+  'project.openshift.io/Project': policiesOf,
+  'route.openshift.io/Route': async (session, _, namespace) => ({
     endpointSlices: await listOf(session, 'endpointslices.discovery.k8s.io', namespace, SERVICE_LABEL),
   }),
 };
