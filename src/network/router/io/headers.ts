@@ -29,7 +29,12 @@ const SINGLE = new Set(
   ).split(' '),
 );
 /** Headers that the proxy sets itself. */
-const OWN = new Set(['host', 'content-length', 'expect', 'forwarded', 'x-forwarded-for', 'x-forwarded-host']);
+const OWN = new Set([
+  ...['host', 'content-length', 'expect', 'cdn-loop'],
+  ...['forwarded', 'x-forwarded-for', 'x-forwarded-host'],
+]);
+/** Identifier of the router in the header CDN-Loop. Source: RFC 8586. */
+const LOOP_ID = 'hyperedge-router';
 const OWN_PORTS = new Set(['x-forwarded-port', 'x-forwarded-proto']);
 
 export interface Forwarding {
@@ -74,9 +79,21 @@ export function forwarded(raw: readonly string[], headers: IncomingHttpHeaders, 
   const element = `for=${node};host=${quoted(by.host)};proto=${proto}`;
   result.push('X-Forwarded-For', chain, 'X-Forwarded-Host', by.host, 'X-Forwarded-Port', String(by.port));
   result.push('X-Forwarded-Proto', proto);
+  const hops = loopHops(headers);
+  result.push('CDN-Loop', hops.length === 0 ? LOOP_ID : `${hops.join(', ')}, ${LOOP_ID}`);
   result.push('Forwarded', headers.forwarded === undefined ? element : `${headers.forwarded}, ${element}`);
   return result;
 }
+
+const loopHops = (headers: IncomingHttpHeaders): string[] =>
+  String(headers['cdn-loop'] ?? '')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+
+/** Number of routers of this product that have forwarded the request. */
+export const ownHops = (headers: IncomingHttpHeaders): number =>
+  loopHops(headers).filter((each) => each === LOOP_ID).length;
 
 const quoted = (host: string): string => (/^[A-Za-z0-9._-]+$/.test(host) ? host : JSON.stringify(host));
 

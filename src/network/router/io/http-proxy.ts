@@ -15,7 +15,7 @@ import {
   targetOf,
   writeHead,
 } from './exchange.ts';
-import { cookieOf, type Forwarding, forwarded, type RawHeaders, returned } from './headers.ts';
+import { cookieOf, type Forwarding, forwarded, ownHops, type RawHeaders, returned } from './headers.ts';
 import { forwardHttp2 } from './http2-upstream.ts';
 import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
@@ -26,6 +26,11 @@ import type { Upstreams } from './upstream.ts';
 const ATTEMPTS = 3;
 /** Maximum number of requests of HTTP/1 that a client may send before their responses; then the connection ends. */
 const MAX_PIPELINED = 64;
+/**
+ * Number of times that routers may forward one request. A server may forward requests to another route, but a service
+ * whose endpoint is a router would forward one request hundreds of times.
+ */
+const MAX_HOPS = 8;
 
 export interface ProxyParts {
   readonly balancing: Balancing;
@@ -119,6 +124,10 @@ export class HttpProxy {
       metrics.unrouted++;
       if (found.kind === 'redirect') refuse(found.status, ['Location', found.location]);
       else refuse(found.kind === 'misdirected' ? 421 : 503, []);
+      return undefined;
+    }
+    if (ownHops(request.headers) >= MAX_HOPS) {
+      refuse(508, []);
       return undefined;
     }
     const { backend, path } = found;

@@ -6,6 +6,7 @@ const TITLES: ReadonlyMap<number, readonly [string, string]> = new Map([
   [429, ['Too Many Requests', 'The client has exceeded a limit of the route.']],
   [502, ['Bad Gateway', 'The server closed the connection without a complete response.']],
   [503, ['Service Unavailable', 'No route serves this host and path, or its service has no endpoints.']],
+  [508, ['Loop Detected', 'The servers of the route lead back to this router.']],
   [504, ['Gateway Timeout', 'The server did not answer in time.']],
 ]);
 

@@ -1,11 +1,12 @@
 /** The proxy with real sockets on loopback: TLS, framing, time limits, upgrades. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer as createHttp, type IncomingMessage, type Server } from 'node:http';
+import { createServer as createHttp, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
 import { connect as connectHttp2, createServer as createHttp2 } from 'node:http2';
 import { createServer as createHttps, request as httpsRequest } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import type { Log } from '../../../../src/base/log.ts';
 import { Balancer, planRouting } from '../../../../src/network/router/core/index.ts';
 import { RoutingTable } from '../../../../src/network/router/core/table.ts';
@@ -290,6 +291,27 @@ describe('proxy', { timeout: 60_000 }, () => {
     proxy.swap(new RoutingTable([], { http: httpPort, https: httpsPort }, new Set(['*.gone.test'])));
     await assert.rejects(getSecure('x.gone.test'), /unrecognized.name/i);
     assert.equal((await getSecure('x.apps.test')).status, 503, 'other names have the default certificate');
+  });
+
+  test('ends requests and connections of services whose endpoint is the router', async () => {
+    use({
+      routes: [route('mirror', {}), route('echoing', { tls: { termination: 'passthrough' } })],
+      servers: { mirror: { port: httpPort }, echoing: { port: httpsPort } },
+    });
+    const sessions = (name: string): number =>
+      Number(new RegExp(`backend_sessions_total\\{[^}]*route="${name}"\\} (\\d+)`).exec(proxy.metrics())?.[1]);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const options = { host: '127.0.0.1', port: httpPort, headers: { host: 'mirror.apps.test' } };
+      httpRequest(options, ({ statusCode }) => resolve(statusCode))
+        .on('error', reject)
+        .end();
+    });
+    assert.equal(status, 508);
+    assert.equal(sessions('mirror'), 8);
+    const client = connectTls({ host: '127.0.0.1', port: httpsPort, servername: 'echoing.apps.test', ca: ca.certPem });
+    client.on('error', () => {});
+    await new Promise((resolve) => client.once('close', resolve));
+    assert.equal(sessions('echoing'), 1);
   });
 
   test('passthrough forwards TLS from the client to the server without decryption', async () => {
