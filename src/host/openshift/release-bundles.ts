@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { createHash, type KeyObject } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isApiError } from '../../api/meta/status.ts';
 import {
@@ -106,7 +107,8 @@ const levelOf = (version: string): Pick<ReleaseManifest, 'storeLevel'> =>
 
 async function versionOf(path: string): Promise<{ readonly version: string; readonly kubernetes: string }> {
   try {
-    const { stdout } = await promisify(execFile)(path, ['version', '-o', 'json'], {
+    // A name without a directory means a file of the working directory. execFile would search it in PATH.
+    const { stdout } = await promisify(execFile)(resolve(path), ['version', '-o', 'json'], {
       timeout: PROGRESS_MS,
       env: { PATH: process.env['PATH'] },
     });
