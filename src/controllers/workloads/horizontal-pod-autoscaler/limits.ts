@@ -52,6 +52,12 @@ export function behaviorOf(behavior: { scaleUp?: HPAScalingRules; scaleDown?: HP
   };
 }
 
+/** Replicas of the target before and after a recommendation. */
+export interface Scaling {
+  readonly current: number;
+  readonly desired: number;
+}
+
 export interface Decision {
   readonly replicas: number;
   readonly reason: string;
@@ -62,8 +68,7 @@ export interface Decision {
 export function stabilize(
   memory: ScaleMemory,
   behavior: Behavior,
-  current: number,
-  desired: number,
+  { current, desired }: Scaling,
   nowMs: number,
 ): Decision {
   const recent = (seconds: number): number[] =>
@@ -86,9 +91,7 @@ export function stabilize(
 export function limit(
   memory: ScaleMemory,
   behavior: Behavior,
-  bounds: { readonly min: number; readonly max: number },
-  current: number,
-  desired: number,
+  { current, desired, min, max }: Scaling & { readonly min: number; readonly max: number },
   nowMs: number,
 ): Decision {
   const change = (events: readonly Timed[], seconds: number): number =>
@@ -104,9 +107,9 @@ export function limit(
     const rate = behavior.isDefault
       ? doubled
       : Math.max(current, choose(selectPolicy, current, Math.max(...reach), Math.min(...reach)));
-    const most = Math.min(bounds.max, rate);
+    const most = Math.min(max, rate);
     if (desired > most) {
-      return bounds.max > rate
+      return max > rate
         ? limited(most, 'ScaleUpLimit', 'the desired replica count is increasing faster than the maximum scale rate')
         : limited(most, 'TooManyReplicas', 'the desired replica count is more than the maximum replica count');
     }
@@ -117,9 +120,9 @@ export function limit(
       return type === 'Pods' ? start - value : Math.trunc(start * (1 - value / 100));
     });
     const rate = Math.min(current, choose(selectPolicy, current, Math.min(...reach), Math.max(...reach)));
-    const fewest = Math.max(bounds.min, rate);
+    const fewest = Math.max(min, rate);
     if (desired < fewest) {
-      return bounds.min < rate
+      return min < rate
         ? limited(
             fewest,
             'ScaleDownLimit',

@@ -84,9 +84,9 @@ export function planAutoscaler(
   const wanted = measure(snapshot, draft, nowMs);
   if (wanted === undefined) return finish(current, '', started);
   const behavior = behaviorOf(autoscaler.spec?.behavior);
-  const stable = stabilize(started, behavior, current, wanted.replicas, nowMs);
+  const stable = stabilize(started, behavior, { current, desired: wanted.replicas }, nowMs);
   draft.condition('AbleToScale', 'True', stable.reason, stable.message);
-  const decided = limit(started, behavior, { min, max }, current, stable.replicas, nowMs);
+  const decided = limit(started, behavior, { current, desired: stable.replicas, min, max }, nowMs);
   const isLimited = decided.reason !== 'DesiredWithinRange';
   draft.condition('ScalingLimited', isLimited ? 'True' : 'False', decided.reason, decided.message);
   const reason = decided.replicas > current ? `${wanted.metric} above target` : 'All metrics below target';

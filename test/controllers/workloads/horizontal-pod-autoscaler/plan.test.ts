@@ -30,9 +30,9 @@ test('keeps a limited number of recommendations and scale events of a target tha
 test('ignores and forgets recommendations that are later than the clock after it was set back', () => {
   const year = 365 * 24 * 3_600_000;
   const ahead = rescaled(remember(NO_MEMORY, 9, NOW + year), 1, 9, NOW + year);
-  assert.equal(stabilize(ahead, behaviorOf(undefined), 9, 2, NOW).replicas, 2);
+  assert.equal(stabilize(ahead, behaviorOf(undefined), { current: 9, desired: 2 }, NOW).replicas, 2);
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 4, periodSeconds: 60 }] } });
-  assert.equal(limit(ahead, behavior, { min: 1, max: 20 }, 9, 12, NOW).replicas, 12);
+  assert.equal(limit(ahead, behavior, { current: 9, desired: 12, min: 1, max: 20 }, NOW).replicas, 12);
   const { recommendations, ups } = remember(ahead, 2, NOW);
   assert.deepEqual([recommendations, ups], [[{ atMs: NOW, replicas: 2 }], []]);
 });
@@ -189,17 +189,20 @@ test('counts earlier changes in the period of a scaling policy against its limit
   const bounds = { min: 1, max: 100 };
   const memory = rescaled(NO_MEMORY, 5, 6, NOW - 30_000);
   assert.deepEqual(
-    [limit(memory, behavior, bounds, 6, 50, NOW).replicas, limit(memory, behavior, bounds, 6, 50, NOW).reason],
+    [
+      limit(memory, behavior, { current: 6, desired: 50, ...bounds }, NOW).replicas,
+      limit(memory, behavior, { current: 6, desired: 50, ...bounds }, NOW).reason,
+    ],
     [7, 'ScaleUpLimit'],
   );
-  assert.equal(limit(memory, behavior, bounds, 6, 50, NOW + 31_000).replicas, 8);
+  assert.equal(limit(memory, behavior, { current: 6, desired: 50, ...bounds }, NOW + 31_000).replicas, 8);
   const disabled = behaviorOf({ scaleDown: { selectPolicy: 'Disabled' } });
-  assert.equal(limit(NO_MEMORY, disabled, bounds, 6, 1, NOW).replicas, 6);
+  assert.equal(limit(NO_MEMORY, disabled, { current: 6, desired: 1, ...bounds }, NOW).replicas, 6);
 });
 
 test('without behavior at most doubles the replicas, or raises the replicas to four', () => {
   const most = (current: number): number =>
-    limit(NO_MEMORY, behaviorOf(undefined), { min: 1, max: 100 }, current, 90, NOW).replicas;
+    limit(NO_MEMORY, behaviorOf(undefined), { current, desired: 90, min: 1, max: 100 }, NOW).replicas;
   assert.deepEqual([1, 2, 3, 10, 60].map(most), [4, 4, 6, 20, 90]);
 });
 
