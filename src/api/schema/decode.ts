@@ -93,11 +93,12 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
 
 /** Whether Go's encoder omits the value of an optional field that is not a pointer. */
 function isEmpty(node: SchemaNode, value: JsonValue): boolean {
-  if (value === '' || value === false || value === 0) return node.kind === 'scalar' && LEFT_OUT.has(node.type);
+  if (value === '' || value === false || value === 0) return node.kind === 'scalar' && OMITTED_WHEN_ZERO.has(node.type);
   return node.kind === 'list' && Array.isArray(value) && value.length === 0;
 }
 
-const LEFT_OUT: ReadonlySet<ScalarNode['type']> = new Set(['string', 'boolean', 'int32', 'int64', 'byte']);
+/** Types whose zero value Go's encoder omits. */
+const OMITTED_WHEN_ZERO: ReadonlySet<ScalarNode['type']> = new Set(['string', 'boolean', 'int32', 'int64', 'byte']);
 
 /** Fast path for the most frequent case, which needs no `Place`. */
 function isPlainString(node: SchemaNode, value: JsonValue): boolean {

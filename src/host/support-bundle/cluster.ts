@@ -14,7 +14,7 @@ const MAX_NODE_LINES = 10_000;
 const MAX_COPY_MS = 60_000;
 const MAX_OBJECTS = 5000;
 /** Resources that contain credentials, and resources that can only be created. */
-const LEFT_OUT = /^(?:secrets|componentstatuses|oauthclients|(?:user)?oauth.*tokens|bindings|.*reviews)$/;
+const NOT_COLLECTED = /^(?:secrets|componentstatuses|oauthclients|(?:user)?oauth.*tokens|bindings|.*reviews)$/;
 /** API groups that serve the same objects as another group. */
 const OTHER_VIEWS = new Set(['authorization.openshift.io', 'events.k8s.io', 'extensions', 'project.openshift.io']);
 /**
@@ -92,7 +92,7 @@ async function discover(collection: ClusterCollection): Promise<readonly Discove
     await attempt(collection, path, async () => {
       const { resources } = await client.request<ResourceList>('GET', path, undefined, { signal });
       for (const { name, namespaced, kind, verbs } of resources)
-        if (verbs.includes('list') && !name.includes('/') && !LEFT_OUT.test(name))
+        if (verbs.includes('list') && !name.includes('/') && !NOT_COLLECTED.test(name))
           found.push({ group, version: served, kind, plural: name, namespaced, verbs });
     });
   return found;

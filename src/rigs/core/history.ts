@@ -3,6 +3,7 @@
  * the status of the claims, so it also includes changes that the controller has not observed. If the end of a use was
  * not observed, the use ends at the time at which the controller notices it.
  */
+import { omitUndefined } from '../../base/json/omit-fields.ts';
 import { timeMs } from '../../base/times.ts';
 import { type ClaimPhase, HISTORY_LIMITS, type Rig, type RigClaim, type RigUse } from '../kinds/rig-types.ts';
 
@@ -69,8 +70,7 @@ function opened({ metadata, status }: RigClaim, grantedAt: string, node: string 
     namespace,
     name,
     uid,
-    ...(requester === undefined ? {} : { requester }),
-    ...(node === undefined ? {} : { node }),
+    ...omitUndefined({ requester, node }),
     grantedAt,
   };
 }

@@ -11,6 +11,7 @@ export function pemOf(request: CertificateSigningRequest): string {
   return Buffer.from(request.spec?.request ?? '', 'base64').toString('latin1');
 }
 
+/** Facts of the request in `spec.request`; the error message if the request cannot be parsed. */
 export function inspect(
   handle: ControllerHandle,
   request: CertificateSigningRequest,
