@@ -202,6 +202,20 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     }
   });
 
+  test('a message of a failure does not cover the end of a page on a small screen', async () => {
+    const { page } = await openPage(browser, 360);
+    await page.goto(`${server.url}/console/pods/n/p0`);
+    await page.waitForSelector('button[title*="You may not delete pods in namespace n"]');
+    await page.locator('button', { hasText: 'Delete' }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.toast.failed', { timeout: 10_000 });
+    await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    const end = "document.querySelector('#view').lastElementChild.getBoundingClientRect().bottom";
+    const top = "document.querySelector('.toast').getBoundingClientRect().top";
+    assert.ok(Number(await page.evaluate(`${end} - ${top}`)) <= 0);
+    await page.close();
+  });
+
   test('pages in a browser explain a pod, and disable refused actions with the reason', async () => {
     const { page } = await openPage(browser, 1_200);
     await page.goto(`${server.url}/console/pods/n/p0`);
