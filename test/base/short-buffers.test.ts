@@ -4,7 +4,7 @@ import { it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import '../../src/base/short-buffers.ts';
 
-const RUNS = 5;
+const RUNS = 4;
 
 it('writes strings to short buffers while collections move the strings', { timeout: 120_000 }, () => {
   const child = fileURLToPath(new URL('short-buffers.child.ts', import.meta.url));
