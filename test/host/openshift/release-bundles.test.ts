@@ -1,7 +1,7 @@
 /** An executable of a bundle may be named without a directory, as the pages do. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -15,11 +15,15 @@ test('reads the version of an executable in the working directory', async () => 
     const { privateKey } = generateKeyPairSync('ed25519');
     await writeFile('site.key', privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
     const answer = JSON.stringify({ hyperedge: '0.9.0', kubernetes: 'v1.36.0' });
-    await writeFile('program', `#!/bin/sh\necho '${answer}'\n`, { mode: 0o755 });
+    await writeFile('program', `#!/bin/sh\necho "$@" > started\necho '${answer}'\n`, { mode: 0o755 });
     const options = { packages: [], images: [], manifests: [], join: undefined };
     const executables = new Map([[process.arch, 'program']]);
-    const made = await createOfflineBundle({ ...options, bundle: 'site.offline', key: 'site.key', executables });
-    assert.equal(made.version, '0.9.0');
+    // The script is started for its version. It is rejected afterwards, because it is no ELF file.
+    await assert.rejects(
+      createOfflineBundle({ ...options, bundle: 'site.offline', key: 'site.key', executables }),
+      /program is not an executable for /,
+    );
+    assert.equal(await readFile('started', 'utf8'), 'version -o json\n');
   } finally {
     process.chdir(before);
     await rm(directory, { recursive: true });
