@@ -36,6 +36,10 @@ get pod single -n demo -o jsonpath={.spec.containers[-1:].name}
 get pod single -n demo -o jsonpath={.status.containerStatuses[0].ready}
 get pods -n demo -w --output-watch-events --request-timeout=1s
 get deploy -n demo -w --output-watch-events --request-timeout=1s -o jsonpath={.type}/{.object.metadata.name}
+apply
+create
+top pods -n demo
+top pods -n empty
 apply -f - < empty
 apply -f <dir>/none
 apply -f - -l app=other < setting

@@ -92,6 +92,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
   },
   {
     name: 'create',
+    runsBare: true,
     group: 'basic',
     summary: 'create objects from files or flags',
     usage: '(-f FILE | KIND NAME)',
@@ -105,6 +106,7 @@ export const OBJECT_VERBS: readonly Verb[] = [
   },
   {
     name: 'apply',
+    runsBare: true,
     group: 'advanced',
     summary: 'make objects as files describe them',
     usage: '-f FILE',

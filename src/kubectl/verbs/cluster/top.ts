@@ -59,6 +59,10 @@ export const runPods = (context: VerbContext): Promise<number> =>
       fieldSelector: flags.text('field-selector'),
     });
     if (metrics.length === 0) {
+      const pods = await session.list(await session.resource('pods'), all ? undefined : session.namespace, {
+        labelSelector: flags.text('selector'),
+      });
+      if (pods.length > 0) throw new ClientError('metrics not available yet');
       io.err(all ? 'No resources found\n' : `No resources found in ${session.namespace} namespace.\n`);
       return 0;
     }
