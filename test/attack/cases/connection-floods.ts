@@ -172,6 +172,7 @@ export const cases: readonly AttackCase[] = [
     finding: 52,
     title: 'requests without credentials that their clients never end do not keep other clients out',
     exclusive: true,
+    timeoutMs: 180_000,
     attack: async (lab) => {
       const floods = [
         [KUBELET, 'refused-upgrade', 200],

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
-import { eventually, sleep } from '../../e2e/harness.ts';
+import { join } from 'node:path';
+import { eventually, type Ran, sleep } from '../../e2e/harness.ts';
 import { pod, shell } from '../../e2e/pods/lab.ts';
 import type { AttackLab } from '../lab.ts';
 import type { AttackCase } from '../port.ts';
@@ -10,6 +11,7 @@ import type { AttackCase } from '../port.ts';
 const PROBE_SLEEP = '86461';
 const SESSION_SLEEP = '86462';
 const SESSIONS = 24;
+const SIZES = join(import.meta.dirname, '../peers/terminal-sizes.child.ts');
 
 async function commandLines(): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
@@ -92,6 +94,34 @@ export const cases: readonly AttackCase[] = [
         (await count((line) => line === `sleep ${SESSION_SLEEP}`)) === 0 ? true : undefined,
       );
       await lab.pods.remove('many-execs', '-n', tenant.namespace);
+    },
+  },
+  {
+    finding: 53,
+    title: 'a flood of terminal sizes takes no file descriptors of the host process',
+    exclusive: true,
+    attack: async (lab) => {
+      const tenant = await lab.tenant('edit');
+      await lab.pods.apply(
+        pod('resized', { containers: [shell('sleep 1000 & wait')] }, { namespace: tenant.namespace }),
+      );
+      await lab.pods.untilPods('resized runs', () =>
+        lab.pods.pod('resized', tenant.namespace)?.status?.phase === 'Running' ? true : undefined,
+      );
+      const path = `/api/v1/namespaces/${tenant.namespace}/pods/resized/exec?command=cat&stdin=true&stdout=true&tty=true`;
+      const request = JSON.stringify({ url: `wss://127.0.0.1:8443${path}`, token: tenant.token, seconds: 8 });
+      const flood = (): Promise<Ran> => lab.appliance.inside(process.execPath, [SIZES, request]);
+      const floods = Promise.all([flood(), flood(), flood(), flood()]);
+      let most = 0;
+      for (let look = 0; look < 6; look += 1) {
+        await sleep(1_000);
+        assert.equal(lab.appliance.exitCode, undefined, 'the host process runs');
+        most = Math.max(most, (await readdir(`/proc/${lab.appliance.hostPid}/fd`)).length);
+      }
+      const sent = (await floods).map(({ stdout }) => Number(JSON.parse(stdout).sent));
+      assert.ok(Math.min(...sent) > 5_000, `${sent} sizes sent`);
+      assert.ok(most < 1_000, `${most} file descriptors`);
+      await lab.pods.remove('resized', '-n', tenant.namespace);
     },
   },
 ];
