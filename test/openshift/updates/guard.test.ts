@@ -1,5 +1,6 @@
 /** Update guard on real files: links, records and started executables. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -102,6 +103,23 @@ test('the guard completes a rollback that was interrupted', { timeout: 30_000 },
 test('the guard exits when no update is in progress', async () => {
   await runGuard(executables, clock, silentLog);
   assert.deepEqual(restarts, []);
+});
+
+test('keeps the record and leaves no temporary files on a full disk', async () => {
+  const state = join(root, 'state');
+  await mkdir(state, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', state]);
+  try {
+    await executables.writeRecord(record());
+    await assert.rejects(writeFile(join(state, 'filler'), Buffer.alloc(1 << 20)), { code: 'ENOSPC' });
+    const before = await readdir(state);
+    for (let attempt = 0; attempt < 3; attempt++)
+      await assert.rejects(executables.writeRecord(record({ phase: 'done' })), { code: 'ENOSPC' });
+    assert.deepEqual(await readdir(state), before);
+    assert.equal((await executables.record())?.phase, 'trying');
+  } finally {
+    execFileSync('umount', [state]);
+  }
 });
 
 test('an unreadable record does not end the guard', { timeout: 30_000 }, async () => {

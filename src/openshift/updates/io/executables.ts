@@ -15,6 +15,7 @@ import {
   rename,
   rm,
   symlink,
+  writeFile,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CodedError, ifMissing, isMissingFile, messageOf } from '../../../base/errors.ts';
@@ -130,13 +131,13 @@ async function writeDurably(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // The temporary name is unique, because the guard and the host process may write at the same time.
   const temporary = `${path}.${process.pid}.${randomUUID()}`;
-  const file = await open(temporary, 'wx', 0o600);
   try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
+    await writeFile(temporary, text, { mode: 0o600, flag: 'wx', flush: true });
+    await rename(temporary, path);
+  } catch (error) {
+    // On a full disk the write is retried for hours, each time with another name.
+    await rm(temporary, { force: true });
+    throw error;
   }
-  await rename(temporary, path);
   await flushDirectory(dirname(path));
 }
