@@ -1,11 +1,11 @@
 /** Administration of encryption at rest: status, key rotation, re-encryption. */
 import { randomBytes } from 'node:crypto';
-import { rename, writeFile } from 'node:fs/promises';
 import { newKeyName } from '../../apiserver/encryption/first-configuration.ts';
 import { withNewKey, withoutOldKeys } from '../../apiserver/encryption/key-rotation.ts';
 import { type EncryptionScan, scanEncryption } from '../../apiserver/index.ts';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { writeWhole } from '../../pki/index.ts';
 import { readSecret } from '../config/files.ts';
 import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { systemClock as clock } from '../process/process.ts';
@@ -65,7 +65,8 @@ export async function rotateKey(root: string | undefined, prepare: boolean): Pro
   const text = await readSecret(file, config);
   const secret = randomBytes(KEY_BYTES).toString('base64');
   const changed = withNewKey(text, file, prepare, { name: newKeyName(clock.nowMs()), secret });
-  await replaceFile(file, changed.text);
+  // Without the keys no encrypted object can be read, so the file is on disk before the command ends.
+  await writeWhole(file, changed.text, { durable: true });
   return { file, key: changed.key };
 }
 
@@ -74,14 +75,5 @@ export async function rotateKey(root: string | undefined, prepare: boolean): Pro
  */
 export async function dropOldKeys(root: string | undefined): Promise<void> {
   const { config, file } = await located(root);
-  await replaceFile(file, withoutOldKeys(await readSecret(file, config), file));
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(`${file}.new`, text, { mode: 0o600 });
-    await rename(`${file}.new`, file);
-  } catch (error) {
-    throw new CodedError('unwritable', `cannot write ${file}: ${messageOf(error)}`, { cause: error });
-  }
+  await writeWhole(file, withoutOldKeys(await readSecret(file, config), file), { durable: true });
 }

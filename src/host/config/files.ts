@@ -1,17 +1,15 @@
 /** File access for configurations: referenced files and secrets. */
-import { readFile, stat, writeFile } from 'node:fs/promises';
-import { CodedError, messageOf } from '../../base/errors.ts';
+import { lstat, readFile, stat } from 'node:fs/promises';
+import { CodedError, ifMissing, messageOf } from '../../base/errors.ts';
 import { secretFileProblem } from '../../base/secret-file.ts';
+import { writeWhole } from '../../pki/index.ts';
 
 /** Writes a file unless it exists. Resolves with whether it was written. Throws CodedError 'unwritable'. */
 export async function writeIfMissing(path: string, content: string, mode: number): Promise<boolean> {
-  try {
-    await writeFile(path, content, { mode, flag: 'wx' });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw new CodedError('unwritable', `cannot write ${path}: ${messageOf(error)}`, { cause: error });
-  }
+  const isPresent = await lstat(path).then(() => true, ifMissing(false));
+  // The file appears complete and on disk, or not at all: after a failure the next start would keep a part of it.
+  if (!isPresent) await writeWhole(path, content, { mode, durable: true });
+  return !isPresent;
 }
 
 /**
