@@ -44,7 +44,7 @@ export async function namedResources(session: Session, args: readonly string[]):
   const [first, ...rest] = args;
   if (first === undefined)
     throw new ClientError(
-      'You must specify the type of resource. Use "hyperedge api-resources" for a complete list of supported resources.',
+      `You must specify the type of resource. Use "${session.context.program} api-resources" for a complete list of supported resources.`,
     );
   if (args.some((each) => each.includes('/'))) {
     return Promise.all(

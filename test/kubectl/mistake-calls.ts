@@ -38,6 +38,8 @@ get pods -n demo -w --output-watch-events --request-timeout=1s
 get deploy -n demo -w --output-watch-events --request-timeout=1s -o jsonpath={.type}/{.object.metadata.name}
 apply
 create
+explain
+describe
 top pods -n demo
 top pods -n empty
 apply -f - < empty

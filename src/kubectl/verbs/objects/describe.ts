@@ -1,5 +1,6 @@
 /** `describe`: prints a page about each object, with its events. */
 import { isApiError } from '../../../api/meta/status.ts';
+import { ClientError } from '../../core/errors.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import { describeAny } from '../../describe/generic.ts';
@@ -58,6 +59,10 @@ async function describedTargets(session: Session): Promise<Found> {
   const { args, flags } = session.context;
   if (flags.has('filename') || flags.has('kustomize') || flags.text('selector') !== '')
     return { targets: await targetsOf(session), errors: [] };
+  if (args.length === 0)
+    throw new ClientError(
+      `You must specify the type of resource to describe. Use "${session.context.program} api-resources" for a complete list of supported resources.`,
+    );
   const found: Found = { targets: [], errors: [] };
   for (const { resources, names } of await namedResources(session, args))
     for (const resource of resources) {

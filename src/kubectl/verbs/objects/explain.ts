@@ -16,7 +16,7 @@ export const run = (context: VerbContext): Promise<number> =>
     const [text] = args;
     if (text === undefined || args.length > 1)
       throw new ClientError(
-        'You must specify the type of resource to explain. Use "hyperedge api-resources" for a complete list of supported resources.',
+        `You must specify the type of resource to explain. Use "${context.program} api-resources" for a complete list of supported resources.`,
       );
     const [type = '', ...path] = text.split('.');
     const wanted = flags.text('api-version');
