@@ -24,7 +24,7 @@ import { RouteMetrics } from './metrics.ts';
 import { HEADER_TIMEOUT_MS, PendingConnections } from './pending.ts';
 import { MAX_PROXY_HEADER_BYTES, readProxyHeader } from './proxy-header.ts';
 import { Shares } from './shares.ts';
-import { passThrough, socketKey } from './splice.ts';
+import { passThrough } from './splice.ts';
 import { upgrade } from './upgrade.ts';
 import { Upstreams } from './upstream.ts';
 
@@ -62,8 +62,6 @@ class NodeProxy implements RoutingProxy {
   readonly #contexts = new SecureContexts();
   readonly #pending = new PendingConnections(() => performance.now());
   readonly #connections: Shares;
-  /** Local addresses of the connections of passthrough routes. */
-  readonly #outgoing = new Set<string>();
   readonly #sources = new WeakMap<Socket, string>();
   readonly #plain: HttpServer;
   readonly #secure: Http2SecureServer;
@@ -256,8 +254,6 @@ class NodeProxy implements RoutingProxy {
       }
       this.#pending.done(socket);
       if (found.kind === 'refused') return void socket.end(UNRECOGNIZED_NAME, () => socket.destroy());
-      // An endpoint that is this router would forward the connection to itself until no socket is left.
-      if (this.#outgoing.has(socketKey(socket.remoteAddress, socket.remotePort))) return void socket.destroy();
       const { backend } = found;
       const { balancing } = this.#parts;
       const source = this.#sourceOf(socket);
@@ -272,8 +268,8 @@ class NodeProxy implements RoutingProxy {
         const now = this.#view.tls(name);
         return now.kind === 'passthrough' ? now.backend : undefined;
       };
-      const [metrics, idle, outgoing] = [this.#metrics, this.#idle, this.#outgoing];
-      passThrough(socket, bytes, { backend, source, balancing, metrics, idle, outgoing, current });
+      const [metrics, idle, ownPort] = [this.#metrics, this.#idle, this.#settings.httpsPort];
+      passThrough(socket, bytes, { backend, source, balancing, metrics, idle, ownPort, current });
     });
   }
 

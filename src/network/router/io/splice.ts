@@ -1,7 +1,6 @@
 /** Joins two TCP streams, for passthrough routes and upgraded connections. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { peerAddress } from '../../../base/addresses/addresses.ts';
 import type { Backend, Balancing, Choice } from '../core/port.ts';
 import { hasServers, type IdleBackends } from './idle.ts';
 import type { RouteMetrics } from './metrics.ts';
@@ -16,15 +15,11 @@ export interface SpliceParts {
   readonly balancing: Balancing;
   readonly metrics: RouteMetrics;
   readonly idle: IdleBackends;
-  /** Local addresses of the connections to servers, as `socketKey` returns them. */
-  readonly outgoing: Set<string>;
+  /** Port of this router for TLS. */
+  readonly ownPort: number;
   /** The route's current row; undefined if the server name no longer belongs to a passthrough route. */
   current(): Backend | undefined;
 }
-
-/** Key of one end of a TCP connection. */
-export const socketKey = (address: string | undefined, port: number | undefined): string =>
-  `${peerAddress(address ?? '')} ${port}`;
 
 /** Connects `client`, whose first bytes are `head`, to a server of the route; closes it if there is no server. */
 export function passThrough(client: Socket, head: Buffer, parts: SpliceParts): void {
@@ -64,6 +59,13 @@ function connectNext(client: Socket, head: Buffer, parts: SpliceParts, tried: Se
   server.once('connect', () => {
     clearTimeout(timer);
     server.off('close', onFailed);
+    // A connection to an address of this host has this address on both ends. The router would forward the connection to
+    // itself until the limits of the host are reached.
+    if (choice.endpoint.port === parts.ownPort && server.localAddress === server.remoteAddress) {
+      metrics.of(backend).connectErrors++;
+      client.destroy();
+      return;
+    }
     join(client, server, head, parts, choice);
   });
 }
@@ -91,11 +93,7 @@ function join(client: Socket, server: Socket, head: Buffer, parts: SpliceParts, 
   const counters = metrics.of(backend);
   counters.sessions++;
   balancing.opened(choice);
-  const { outgoing } = parts;
-  const key = socketKey(server.localAddress, server.localPort);
-  outgoing.add(key);
   server.once('close', () => {
-    outgoing.delete(key);
     balancing.closed(choice);
     counters.bytesIn += server.bytesWritten;
     counters.bytesOut += server.bytesRead;
