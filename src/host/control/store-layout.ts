@@ -31,7 +31,7 @@ export async function storeLayout(settings: Settings): Promise<StoreLayout | und
   try {
     const admin = (await etcdAccess({ root: settings.root })).open();
     try {
-      const members = await admin.members(false, MEMBERS_MS);
+      const members = await admin.localMembers(MEMBERS_MS);
       const learners = members.filter(({ learner }) => learner).length;
       return layoutOf(members.length - learners, learners);
     } finally {

@@ -66,7 +66,7 @@ export function machineProvisioner(configFile: string): MachineProvisioner {
     removeMember: async (name) => {
       const admin = (await etcdAccess({ root })).open();
       try {
-        const { id } = memberNamed(await admin.members(true), name);
+        const { id } = memberNamed(await admin.members(), name);
         await admin.removeMember(id);
       } finally {
         admin.close();

@@ -204,7 +204,7 @@ async function storeMember(
   const access = await etcdAccess({ root });
   const admin = access.open();
   try {
-    const members = await admin.members(true, ANSWER_MS);
+    const members = await admin.members(ANSWER_MS);
     const own = members.find(({ name }) => name === nodeName);
     if (own === undefined || (members.length === 1 && force)) return async () => {};
     if (members.length === 1) {
@@ -232,7 +232,7 @@ async function removeMember(open: StoreAccess['open'], id: string): Promise<void
   for (const began = performance.now(); ; await sleep(POLL_MS)) {
     const admin = open();
     try {
-      const members = await admin.members(true, ANSWER_MS);
+      const members = await admin.members(ANSWER_MS);
       if (members.some((member) => member.id === id)) await admin.removeMember(id);
       return;
     } catch (error) {

@@ -166,7 +166,7 @@ async function storeMembers({ root, etcd, storage }: Settings): Promise<{
   if (storage !== undefined) return { members: undefined, storeToken: undefined };
   const admin = (await etcdAccess({ root })).open();
   try {
-    const found = await admin.members(true, STORE_MS);
+    const found = await admin.members(STORE_MS);
     const started = found.filter(({ name, peerUrls }) => name !== '' && peerUrls.length > 0);
     return {
       members: Object.fromEntries(started.map(({ name, peerUrls }) => [name, peerUrls[0] ?? ''])),

@@ -139,7 +139,7 @@ async function announcePeerUrl(settings: Settings, log: Log): Promise<void> {
 async function membersOf(access: StoreAccess): Promise<readonly EtcdMember[]> {
   const admin = access.open();
   try {
-    return await admin.members(false, ANSWER_MS);
+    return await admin.localMembers(ANSWER_MS);
   } finally {
     admin.close();
   }

@@ -24,7 +24,7 @@ export async function compactStore(
     });
     const members: CompactedMember[] = [];
     // The members are defragmented one after the other, so that a majority always serves.
-    for (const { name, clientUrls } of await admin.members(true)) {
+    for (const { name, clientUrls } of await admin.members()) {
       if (clientUrls.length === 0) continue;
       const member = access.open(clientUrls);
       try {

@@ -57,7 +57,7 @@ async function listMembers(
 ): Promise<{ readonly members: readonly EtcdMember[]; readonly quorum: boolean }> {
   const admin = access.open();
   try {
-    return { members: await admin.members(true, quorumMs), quorum: true };
+    return { members: await admin.members(quorumMs), quorum: true };
   } catch {
     return { members: await remembered(access, memberMs), quorum: false };
   } finally {
@@ -71,7 +71,7 @@ async function remembered(access: StoreAccess, memberMs: number): Promise<readon
   for (const endpoint of access.endpoints) {
     const admin = access.open([endpoint]);
     try {
-      return await admin.members(false, memberMs);
+      return await admin.localMembers(memberMs);
     } catch (error) {
       failure = error;
     } finally {

@@ -58,8 +58,10 @@ export interface LogLevelReport {
  * with the endpoint after the timeout, 'unsupported', or 'refused' with the store's own message.
  */
 export interface EtcdAdmin {
-  /** `linearizable` requires a quorum. Otherwise the serving member returns its own configuration. */
-  members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]>;
+  /** Members of the cluster. The read is linearizable, so it requires a quorum. */
+  members(timeoutMs?: number): Promise<readonly EtcdMember[]>;
+  /** Members in the configuration of the serving member, which may be outdated. Requires no quorum. */
+  localMembers(timeoutMs?: number): Promise<readonly EtcdMember[]>;
   /** Also returns the resulting member list, because a quorum may be missing until the new member has started. */
   addMember(
     peerUrls: readonly string[],

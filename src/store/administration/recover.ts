@@ -147,7 +147,7 @@ async function served({ dataDirectory, open }: RecoveryDeps): Promise<Here> {
   const admin = await open();
   try {
     const { memberId, name: _name, ...end } = await admin.logEnd(CALL_MS);
-    const members = await admin.members(false, CALL_MS);
+    const members = await admin.localMembers(CALL_MS);
     const voters = members.filter(({ learner }) => !learner).map(({ id }) => id);
     return { running: true, memberId, end, members, voters };
   } catch (error) {
@@ -239,7 +239,7 @@ async function untilAlone({ open, monotonicMs }: RecoveryDeps): Promise<void> {
   for (let last = ''; ; ) {
     const admin = await open();
     try {
-      if ((await admin.members(true, CALL_MS)).length === 1) return;
+      if ((await admin.members(CALL_MS)).length === 1) return;
     } catch (error) {
       last = messageOf(error);
     } finally {

@@ -56,9 +56,16 @@ class Admin implements EtcdAdmin {
     this.#channel = new Channel(options);
   }
 
-  async members(linearizable: boolean, timeoutMs?: number): Promise<readonly EtcdMember[]> {
-    const request = new Writer(16).bool(1, linearizable).finish();
-    return decodeMembers(await this.#cluster('MemberList', request, timeoutMs)).listed;
+  members(timeoutMs?: number): Promise<readonly EtcdMember[]> {
+    return this.#listMembers(new Writer(16).bool(1, true), timeoutMs);
+  }
+
+  localMembers(timeoutMs?: number): Promise<readonly EtcdMember[]> {
+    return this.#listMembers(new Writer(16).bool(1, false), timeoutMs);
+  }
+
+  async #listMembers(request: Writer, timeoutMs: number | undefined): Promise<readonly EtcdMember[]> {
+    return decodeMembers(await this.#cluster('MemberList', request.finish(), timeoutMs)).listed;
   }
 
   async addMember(peerUrls: readonly string[], learner: boolean) {

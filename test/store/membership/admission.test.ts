@@ -32,7 +32,7 @@ function starting(joiner: ClusterMember): Promise<void> {
 async function voters(): Promise<string[]> {
   const admin = createEtcdAdmin({ endpoints: [first().endpoint], log: silentLog, clock });
   try {
-    const members = await admin.members(true);
+    const members = await admin.members();
     return members.flatMap(({ learner, name }) => (learner ? [] : [name])).sort();
   } finally {
     admin.close();
@@ -77,12 +77,12 @@ test('promotes a learner with the whole log when the only voter is removed', { t
   try {
     const members = [voter, learner].map(({ name, peerUrl }) => ({ name, peerUrls: [peerUrl] }));
     await learner.start(true, { initialCluster: { members, token: 'test', existing: true, joins: true } });
-    await until(async () => (await admin.members(true)).some(({ name, learner }) => name === 'n1' && learner));
-    const own = (await admin.members(true)).find(({ name }) => name === voter.name);
+    await until(async () => (await admin.members()).some(({ name, learner }) => name === 'n1' && learner));
+    const own = (await admin.members()).find(({ name }) => name === voter.name);
     // The leader transfers its leadership first, and the client repeats the request.
     await until(async () => {
       await successor.removeMember(own?.id ?? '').catch(() => undefined);
-      const left = await successor.members(true, 2000).catch(() => []);
+      const left = await successor.members(2000).catch(() => []);
       return left.map(({ name }) => name).join() === 'n1';
     });
     const store = connect(learner.endpoint, undefined);

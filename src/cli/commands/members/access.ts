@@ -11,7 +11,7 @@ export function titleOf({ name, id }: EtcdMember): string {
 
 export async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
   const { memberNamed } = await import('../../../host/store/administration.ts');
-  return memberNamed(await admin.members(true), wanted);
+  return memberNamed(await admin.members(), wanted);
 }
 
 export async function withStore(flags: FlagValues, use: (admin: EtcdAdmin) => Promise<number>): Promise<number> {
