@@ -177,7 +177,10 @@ else
     async function checkCluster(): Promise<void> {
       await cluster.untilReady(host, [host], UPDATED_MS);
       const running = await settled('the end of the update');
-      const status = JSON.parse(await host.must('hyperedge', ['status', '-o', 'json']));
+      // On a busy machine, the host process may not answer within the time limit of `status` right after the update.
+      const status = await eventually('the status of the host', UPDATED_MS, async () =>
+        JSON.parse(await host.must('hyperedge', ['status', '-o', 'json'])),
+      );
       assert.equal(status.version, running);
       let writes = 0;
       for (const report of reports.splice(0)) {

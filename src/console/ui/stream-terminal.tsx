@@ -31,7 +31,7 @@ const TOUCH_KEYS: readonly (readonly [label: string, text: string])[] = [
   ['→', '\x1b[C'],
 ];
 
-/** What the terminal sends for a letter that is typed while Ctrl is held. */
+/** Input that a terminal sends for a letter that is typed while Ctrl is held. */
 const withCtrl = (text: string): string =>
   /^[a-z@[\\\]^_]$/i.test(text) ? String.fromCharCode(text.toUpperCase().charCodeAt(0) & 0x1f) : text;
 
