@@ -1,5 +1,5 @@
 /** Checks of links, addresses, routes, names and ports. */
-import type { DefaultRoute, Finding } from '../port.ts';
+import type { DefaultRoute, Finding, HostFacts } from '../port.ts';
 import { check, error, ok, orOk, restart, rootFlag, shell, skipped, unknown, warning, writeDropIn } from './check.ts';
 
 /** Size of the IPv4 and ICMP headers in bytes. */
@@ -31,6 +31,16 @@ const ports = check({
   },
 });
 
+/** Commands that change the host name. A master that runs registers a second Node, so its former Node is deleted. */
+function renaming(host: HostFacts): string {
+  const rename = 'hostnamectl set-hostname edge-$(cut -c 1-6 /etc/machine-id)';
+  // The address of the pod bridge belongs to the former Node, so clients could not reach the API server any more.
+  if (!host.installed || !host.roles.includes('master') || host.nodeIpIsBridge)
+    return `${rename}    # or any other name`;
+  const registered = `timeout 300 sh -c 'until kubectl get node "$(hostname)" | grep -q " Ready "; do sleep 2; done'`;
+  return `${rename} && ${restart(host)} && ${registered} && kubectl delete node ${shell(host.nodeName)}`;
+}
+
 const hostName = check({
   id: 'host-name',
   title: 'the host name is valid and unique',
@@ -40,7 +50,7 @@ const hostName = check({
     'The name is not localhost, is valid as a node name, and no other machine of the ring or cluster has it.',
   needs: ['identity', 'host'],
   run: ({ identity: { hostName: name }, host }) => {
-    const fix = 'hostnamectl set-hostname edge-$(cut -c 1-6 /etc/machine-id)    # or any other name';
+    const fix = renaming(host);
     if (host.nodeName === 'localhost' || host.nodeName.startsWith('localhost.'))
       return [warning(`the host name is ${name}, the default of hosts without a name`, fix)];
     if (host.nodeName.length > 63) return [error(`${host.nodeName} has more than 63 characters`, fix)];

@@ -515,6 +515,21 @@ test('findings escape control characters of texts from the machine and limit the
   assert.ok((mounts?.findings.length ?? 0) < 30);
 });
 
+test('the fix for the host name of an installed master also deletes its former Node', () => {
+  const fixOf = (change: Partial<typeof HEALTHY.host>): string | undefined => {
+    const checks = CHECKS.filter(({ id }) => id === 'host-name');
+    return diagnose(checks, gathered({ host: { ...HEALTHY.host, nodeName: 'localhost', ...change } }))[0]?.findings[0]
+      ?.fix;
+  };
+  const installed = fixOf({ root: '/', installed: true, roles: ['master', 'node'] });
+  assert.match(
+    installed ?? '',
+    /set-hostname .* && systemctl restart hyperedge && timeout 300 .* Ready .* && kubectl delete node localhost$/,
+  );
+  assert.doesNotMatch(fixOf({ installed: false }) ?? '', /kubectl/);
+  assert.doesNotMatch(fixOf({ installed: true, roles: ['master'], nodeIpIsBridge: true }) ?? '', /kubectl/);
+});
+
 test('pods of one workload that fail together are rolled back once', () => {
   const owner = { kind: 'deployment', name: 'web', hasEarlier: true };
   const waiting = [{ container: 'main', reason: 'CrashLoopBackOff', message: 'exit 1', image: 'web:1' }];
