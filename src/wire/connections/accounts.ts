@@ -1,5 +1,5 @@
 /**
- * Per-address accounting of connections that never authenticated. Credits refill, so penalties decay. An address
+ * Per-address accounting of connections. Credits refill, so penalties decay. An address
  * without credits is delayed and never banned, so that valid clients behind the same NAT or load balancer are still
  * served.
  */
@@ -20,6 +20,8 @@ export class Account<Member> {
   readonly queued = new Set<Member>();
   /** Unauthenticated connections whose handshake has started, oldest first. */
   readonly unauthenticated = new Set<Member>();
+  /** Authenticated connections, oldest first. */
+  readonly authenticated = new Set<Member>();
   readonly credits: Bucket;
 
   constructor(key: string, nowMs: number) {
@@ -28,7 +30,7 @@ export class Account<Member> {
   }
 
   get vacant(): boolean {
-    return this.unauthenticated.size === 0 && this.queued.size === 0;
+    return this.unauthenticated.size + this.queued.size + this.authenticated.size === 0;
   }
 
   forgettable(nowMs: number): boolean {
@@ -54,7 +56,7 @@ export class Accounts<Member> {
   }
 
   /** The account with the most connections in this state. */
-  heaviest(kind: 'queued' | 'unauthenticated'): Account<Member> | undefined {
+  heaviest(kind: 'queued' | 'unauthenticated' | 'authenticated'): Account<Member> | undefined {
     let found: Account<Member> | undefined;
     for (const each of this.#accounts.values()) if (each[kind].size > (found?.[kind].size ?? 0)) found = each;
     return found;

@@ -68,6 +68,11 @@ const FLOOD_FACTOR = 4;
 const ROOM_MS = 20;
 /** Maximum number of handshakes that start in one turn of the event loop. */
 const HANDSHAKES_PER_TURN = 4;
+/**
+ * A full port closes busy connections with a token only of addresses with more authenticated connections than this. A
+ * single client with many watches cannot lock out clients at other addresses, and regular clients are not disturbed.
+ */
+const MANY_AUTHENTICATED = 256;
 const HANDSHAKE_CREDITS = 1;
 const REFUSAL_CREDITS = 0.5;
 const VIOLATION_CREDITS = 1;
@@ -210,13 +215,14 @@ export class ConnectionGate {
   promote(connection: GatedConnection, by: 'token' | 'certificate'): void {
     if (connection.closed) return;
     if (connection.standing === 'unauthenticated') {
-      if (this.#authenticated.size >= this.#limits.authenticated && !this.#evictAuthenticated(by)) {
+      if (this.#authenticated.size >= this.#limits.authenticated && !this.#evictAuthenticated(connection, by)) {
         this.close(connection, 'too many connections');
         return;
       }
       this.#unauthenticated.delete(connection);
       connection.account.unauthenticated.delete(connection);
       this.#authenticated.add(connection);
+      connection.account.authenticated.add(connection);
       connection.account.credits.refund(HANDSHAKE_CREDITS);
       connection.idleSinceMs = this.#turns.nowMs();
       connection.lastBytes = connection.door.bytesRead();
@@ -239,6 +245,7 @@ export class ConnectionGate {
     const { account } = connection;
     if (account.queued.delete(connection) && account.queued.size === 0) this.#waiting.delete(account);
     account.unauthenticated.delete(connection);
+    account.authenticated.delete(connection);
     if (this.#waiting.size > 0) this.#planPump(0);
   }
 
@@ -325,22 +332,32 @@ export class ConnectionGate {
    * Closes an authenticated connection: connections with a token before connections with a certificate and, within each
    * group, idle before busy connections. Returns false if no connection may be closed.
    */
-  #evictAuthenticated(by: 'token' | 'certificate'): boolean {
+  #evictAuthenticated(newcomer: GatedConnection, by: 'token' | 'certificate'): boolean {
     let victim: GatedConnection | undefined;
     let best = Number.POSITIVE_INFINITY;
     for (const each of this.#authenticated) {
       const certified = each.standing === 'certificate';
       const busy = each.door.busy();
-      // A new connection with a token never displaces a busy connection or a connection with a certificate.
+      // A new connection with a token never displaces a connection with a certificate.
       if (by === 'token' ? certified || busy : certified && busy) continue;
       const order = (certified ? 2 : 0) + (busy ? 1 : 0);
       if (order > best || (order === best && each.idleSinceMs >= (victim?.idleSinceMs ?? 0))) continue;
       victim = each;
       best = order;
     }
+    victim ??= this.#busyOfHeaviest(newcomer);
     if (victim === undefined) return false;
     this.close(victim, 'too many connections');
     return true;
+  }
+
+  /** The oldest connection with a token of the address with the most connections, if these are too many. */
+  #busyOfHeaviest(newcomer: GatedConnection): GatedConnection | undefined {
+    const heaviest = this.#accounts.heaviest('authenticated');
+    if (heaviest === undefined || heaviest === newcomer.account) return undefined;
+    const { size } = heaviest.authenticated;
+    if (size <= MANY_AUTHENTICATED || size <= newcomer.account.authenticated.size + 1) return undefined;
+    return heaviest.authenticated.values().find(({ standing }) => standing === 'token');
   }
 
   #sweep(): void {

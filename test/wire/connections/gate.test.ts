@@ -259,6 +259,25 @@ describe('connection limit of a port', () => {
     assert.equal(greet('10.0.0.9', 'certificate').closed, '');
     assert.equal(clients.filter(({ closed }) => closed !== '').length, 1);
   });
+
+  it('at the limit, closes busy connections of an address with very many for clients at other addresses', () => {
+    const { greet } = simulate({ authenticated: 300 });
+    const node = greet('10.0.0.1', 'certificate');
+    const flood = Array.from({ length: 297 }, () => greet('10.0.0.1', 'token'));
+    const other = greet('10.0.0.3', 'token');
+    const crowd = greet('10.0.0.2', 'token');
+    for (const each of [node, ...flood, other, crowd]) each.busy = true;
+    const late = greet('10.0.0.2', 'token');
+    late.busy = true;
+    assert.equal(flood[0]?.closed, 'too many connections');
+    // The heaviest address displaces none of the others, and not its own connections.
+    assert.equal(greet('10.0.0.1', 'token').closed, 'too many connections');
+    assert.deepEqual(
+      [node, other, crowd].map(({ closed }) => closed),
+      ['', '', ''],
+    );
+    assert.equal(flood.filter(({ closed }) => closed !== '').length, 1);
+  });
 });
 
 describe('idle connections', () => {
