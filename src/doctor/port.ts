@@ -316,7 +316,16 @@ export interface ProcessFacts {
   readonly ready: boolean | undefined;
   readonly notReady: string | undefined;
   readonly version: string | undefined;
-  readonly components: readonly { readonly name: string; readonly state: string; readonly restarts: number }[];
+  readonly components: readonly ComponentFacts[];
+}
+
+export interface ComponentFacts {
+  readonly name: string;
+  readonly state: string;
+  /** Number of restarts since the static pod was created. Planned restarts count too. */
+  readonly restarts: number;
+  /** Time since the last start; undefined if the component has not started. */
+  readonly upMs: number | undefined;
 }
 
 export interface UnitFacts {

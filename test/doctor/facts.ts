@@ -88,7 +88,7 @@ export const HEALTHY: Facts = {
     ready: true,
     notReady: undefined,
     version: '0.1.0',
-    components: [{ name: 'api', state: 'running', restarts: 0 }],
+    components: [{ name: 'api', state: 'running', restarts: 0, upMs: 600_000 }],
   },
   unit: {
     load: 'loaded',

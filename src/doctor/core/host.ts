@@ -3,6 +3,8 @@ import type { Finding } from '../port.ts';
 import { check, error, ok, orOk, restart, rootFlag, shell, skipped, warning } from './check.ts';
 
 const MANY_RESTARTS = 3;
+/** A component that has run for longer has recovered, or its restarts were planned. */
+const RECOVERED_MS = 3_600_000;
 
 const configuration = check({
   id: 'bootstrap-file',
@@ -53,10 +55,11 @@ const controlPlane = check({
   run: ({ hostProcess: { components, problem }, host }) => {
     if (!host.installed) return [skipped('nothing is installed here')];
     if (problem !== undefined) return [skipped('the host process does not run')];
-    const findings: Finding[] = components.flatMap(({ name, state, restarts }) => {
+    const findings: Finding[] = components.flatMap(({ name, state, restarts, upMs }) => {
       const logs = `master-logs ${name} ${name}${rootFlag(host.root)} --tail 30`;
       if (state !== 'running') return [error(`${name} is ${state} after ${restarts} restarts`, logs)];
-      return restarts > MANY_RESTARTS ? [warning(`${name} has restarted ${restarts} times`, logs)] : [];
+      if (restarts <= MANY_RESTARTS || upMs === undefined || upMs > RECOVERED_MS) return [];
+      return [warning(`${name} has restarted ${restarts} times, the last time less than an hour ago`, logs)];
     });
     return orOk(findings, components.map(({ name }) => name).join(', '));
   },

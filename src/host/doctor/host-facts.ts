@@ -107,7 +107,7 @@ export async function programFacts(): Promise<Facts['programs']> {
   return { carried, missing: carried ? [] : await missingPrograms() };
 }
 
-export async function processFacts({ status, installed, settings }: DoctorContext): Promise<ProcessFacts> {
+export async function processFacts({ status, installed, settings, nowMs }: DoctorContext): Promise<ProcessFacts> {
   await settings();
   const nothing = { pid: undefined, version: undefined, ready: undefined, notReady: undefined, components: [] };
   if (!(await installed())) return { ...nothing, problem: 'nothing is installed here' };
@@ -119,7 +119,12 @@ export async function processFacts({ status, installed, settings }: DoctorContex
       ready,
       notReady,
       problem: undefined,
-      components: components.map(({ name, state, restarts }) => ({ name, state, restarts })),
+      components: components.map(({ name, state, restarts, startedAt }) => ({
+        name,
+        state,
+        restarts,
+        upMs: Number.isNaN(Date.parse(startedAt)) ? undefined : nowMs - Date.parse(startedAt),
+      })),
     };
   } catch (error) {
     return { ...nothing, problem: messageOf(error) };

@@ -288,9 +288,29 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
     ],
     [
       'control-plane',
-      { hostProcess: { ...HEALTHY.hostProcess, components: [{ name: 'api', state: 'exited', restarts: 7 }] } },
+      {
+        hostProcess: {
+          ...HEALTHY.hostProcess,
+          components: [{ name: 'api', state: 'exited', restarts: 7, upMs: undefined }],
+        },
+      },
       'error',
       /api is exited after 7/,
+      /^master-logs api api --tail 30$/,
+    ],
+    [
+      'control-plane',
+      {
+        hostProcess: {
+          ...HEALTHY.hostProcess,
+          components: [
+            { name: 'api', state: 'running', restarts: 4, upMs: 60_000 },
+            { name: 'controllers', state: 'running', restarts: 9, upMs: 2 * 3_600_000 },
+          ],
+        },
+      },
+      'warning',
+      /^api has restarted 4 times/,
       /^master-logs api api --tail 30$/,
     ],
     [
