@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endSocket } from '../../../src/wire/connections/end-socket.ts';
 
 async function pair(): Promise<{ server: Socket; client: Socket; close(): void }> {
@@ -41,6 +42,20 @@ it('closes the connection when the peer closes its side', async () => {
     const closed = once(server, 'close', { signal: AbortSignal.timeout(500) });
     endSocket(server, 'refused');
     client.end();
+    await closed;
+  } finally {
+    close();
+  }
+});
+
+it('sends all bytes to a peer that reads them slowly', async () => {
+  const { server, client, close } = await pair();
+  try {
+    const bytes = Buffer.alloc(16 << 20, 'x');
+    const closed = once(server, 'close', { signal: AbortSignal.timeout(10_000) });
+    endSocket(server, bytes);
+    await sleep(1_500);
+    assert.equal((await text(client)).length, bytes.length);
     await closed;
   } finally {
     close();
