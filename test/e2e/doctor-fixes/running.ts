@@ -176,7 +176,7 @@ const files: readonly Fault[] = [
       await drill.must(`mkdir -p ${at} && mount -t tmpfs tmpfs ${at}`);
     },
     evidence: /pods\/0-0\/volumes\/lab is mounted, but belongs to no pod/,
-    fix: 'umount -l …',
+    fix: 'mount --make-rprivate … && umount -l …',
   },
   {
     id: 'leftover-namespaces',
