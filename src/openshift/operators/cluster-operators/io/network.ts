@@ -3,9 +3,13 @@ import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { connect, isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls';
 import { decode, encode } from 'dns-packet';
+import { messageOf } from '../../../../base/errors.ts';
 import type { Probe } from '../port.ts';
+
+const NO_ANSWER = 'no answer';
 
 export interface HttpProbeOptions {
   readonly url: string;
@@ -78,24 +82,45 @@ export function httpProbe({ url, ca, identity = '127.0.0.1', accept = below400 }
 
 const below400 = (status: number): boolean => status < 400;
 
+/** Time limit of one connection attempt. */
+const ATTEMPT_MS = 400;
+/** Maximum number of attempts that end without an answer. */
+const SILENT_ATTEMPTS = 2;
 /**
- * Probe that succeeds if a connection is accepted. It retries once, because another backend of a service may accept it.
+ * Maximum number of attempts. While the API servers of two of three masters restart again and again, the service
+ * `kubernetes` keeps their addresses, and all attempts of a probe reach one of them with a probability of 0.2 percent.
+ */
+const ATTEMPTS = 16;
+const PAUSE_MS = 20;
+
+/**
+ * Probe that succeeds if a connection is accepted. A refused attempt is repeated, because another backend of a service
+ * may accept the next one.
  */
 export function probeTcp(host: string, port: number): Probe {
-  const attempt = (timeoutMs: number, signal: AbortSignal): Promise<void> =>
+  const attempt = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
       const socket = connect({ host, port, signal });
-      socket.setTimeout(timeoutMs, () => socket.destroy(new Error('no answer')));
+      socket.setTimeout(ATTEMPT_MS, () => socket.destroy(new Error(NO_ANSWER)));
       socket.once('connect', () => {
         socket.destroy();
         resolve();
       });
       socket.once('error', (error: NodeJS.ErrnoException) => reject(new Error(wordsOf(error), { cause: error })));
     });
-  return (signal) => attempt(FIRST_MS, signal).catch(() => attempt(FIRST_MS, signal));
+  return async (signal) => {
+    let silent = 0;
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return await attempt(signal);
+      } catch (error) {
+        if (messageOf(error) === NO_ANSWER) silent += 1;
+        if (signal.aborted || attempts === ATTEMPTS || silent === SILENT_ATTEMPTS) throw error;
+      }
+      await sleep(PAUSE_MS);
+    }
+  };
 }
-
-const FIRST_MS = 400;
 
 /** Probe that resolves `name` over UDP at `server`. One of the addresses in the answer must be `expected`. */
 export function probeDns(server: string, port: number, name: string, expected: string): Probe {
@@ -136,7 +161,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ECONNRESET: 'connection reset',
   EHOSTUNREACH: 'no route to host',
   ENETUNREACH: 'network is unreachable',
-  ETIMEDOUT: 'no answer',
+  ETIMEDOUT: NO_ANSWER,
 };
 
 /** Describes a fault without local addresses and ports, so that the text stays the same while the fault lasts. */
