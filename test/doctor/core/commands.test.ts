@@ -42,6 +42,6 @@ test('prints a long fix completely or omits the fix', () => {
   const [report] = diagnose(leftovers, gathered({ leftovers: { mounts, namespaces: [] } }), INSTALLED);
   assert.deepEqual(
     report?.findings.map(({ fix }) => fix),
-    [`umount -l ${mounts[0]}`, undefined],
+    [`mount --make-rprivate ${mounts[0]} && umount -l ${mounts[0]}`, undefined],
   );
 });

@@ -248,7 +248,7 @@ const FAULTS: readonly Fault[] = [
       ),
     result: 'warning',
     evidence: /containers\/abc\/rootfs is mounted, but belongs to no pod/,
-    fix: /^umount -l /,
+    fix: /^mount --make-rprivate \S+ && umount -l /,
   },
   {
     check: 'leftover-namespaces',

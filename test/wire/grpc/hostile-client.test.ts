@@ -129,7 +129,7 @@ test('a broken frame or an oversized message of a container runtime fails only t
     });
     await streams.exited;
     await assert.rejects(async () => streams.stdin?.write(Buffer.from('x')));
-    streams.resize(1, 1);
+    await assert.rejects(streams.resize(1, 1), /WebSocket is not open/);
   }
   for (const client of server.clients) client.terminate();
   server.close();
