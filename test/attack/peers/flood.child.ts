@@ -35,8 +35,9 @@ function attack(): void {
     port,
     rejectUnauthorized: false,
     ALPNProtocols: PROTOCOLS[alpn],
-    // Otherwise Node closes the client's side when the server has closed its own.
-    allowHalfOpen: isHolding(flood),
+    // Otherwise Node closes the client's side when the server has closed its own. In the other modes this shows which
+    // connections the server has closed.
+    allowHalfOpen: flood === 'refused-upgrade',
   };
   const socket = connect(target);
   open.add(socket);
