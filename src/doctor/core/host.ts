@@ -50,7 +50,7 @@ const controlPlane = check({
   id: 'control-plane',
   title: 'the components of the control plane run',
   group: 'host',
-  explanation: 'Every component of this host has a running container that was not restarted repeatedly.',
+  explanation: 'Every component of this host runs. One that has restarted repeatedly has run for an hour since.',
   needs: ['hostProcess', 'host'],
   run: ({ hostProcess: { components, problem }, host }) => {
     if (!host.installed) return [skipped('nothing is installed here')];
