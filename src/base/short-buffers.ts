@@ -3,7 +3,7 @@
  *
  * V8 stores typed arrays of at most 64 bytes in its own heap. `Buffer.prototype.write` passes the address of the
  * string to native code, which first moves the array out of the heap. This allocates memory, so a garbage collection
- * may move the string, and the address is no longer valid: the process receives SIGSEGV or writes other bytes
+ * may move the string, and the address is no longer valid: the process receives SIGSEGV or may write other bytes
  * (`FastWriteString` in `node_buffer.cc` of Node 24.21). Access to the property `buffer` moves the array before the
  * write. Each thread has its own prototype, so each entry of a thread imports this file first.
  */
