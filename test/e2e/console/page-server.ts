@@ -1,11 +1,18 @@
 /** The bundled console with a small API server in this process, for tests of its pages in a browser. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { bundleConsole } from '../../../build/console.ts';
+import { createSelfSigned, lifetimeFrom } from '../../../src/pki/certificate.ts';
 
 const CHROMIUM = process.env['HYPEREDGE_CHROMIUM'] ?? '/usr/bin/chromium';
 export const skip = existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed (apt-get install chromium)`;
@@ -223,7 +230,8 @@ const usageOf = (name: string) => ({ metadata: { name }, usage: { cpu: '3', memo
 
 export class ApiServer {
   readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();
-  readonly #server: Server = createServer((request, response) => void this.#answer(request, response));
+  readonly #sessions = new Set<ServerHttp2Session>();
+  #server: Http2SecureServer | undefined;
   /** Whether the user may perform all actions. */
   allows = false;
   /** Whether the session of the user is valid. Without it, the API refuses tokens, and authorization ends at the login. */
@@ -233,7 +241,7 @@ export class ApiServer {
   /** Metrics that the history does not contain. */
   readonly withheld = new Set<string>();
   /** Responses of open watches. */
-  readonly watches = new Set<ServerResponse>();
+  readonly watches = new Set<Http2ServerResponse>();
   /** Requests through the proxy of the host without power. They are never answered. */
   readonly toDeadHost: string[] = [];
   url = '';
@@ -246,16 +254,25 @@ export class ApiServer {
     const bytes = await readFile(contents);
     for (const { name, type, offset, length } of files)
       this.#files.set(name, { type, body: gunzipSync(bytes.subarray(offset, offset + length)) });
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const names = { dns: ['localhost'], ips: ['127.0.0.1'] };
+    const { certPem, keyPem } = await createSelfSigned('localhost', names, lifetimeFrom(Date.now(), 1));
+    // Over HTTP/1.1 the browser would use at most six connections, and the watches of one page fill them.
+    const server = createSecureServer({ cert: certPem, key: keyPem }, (...each) => this.#answer(...each));
+    server.on('session', (session) => {
+      this.#sessions.add(session);
+      session.once('close', () => this.#sessions.delete(session));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    this.#server = server;
+    this.url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
   stop(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
+    this.#server?.close();
+    for (const session of this.#sessions) session.destroy();
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #answer(request: Http2ServerRequest, response: Http2ServerResponse): void {
     const url = new URL(request.url ?? '/', this.url);
     const send = (value: unknown, code = 200): void => {
       response.writeHead(code, { 'content-type': 'application/json' });
@@ -287,13 +304,13 @@ export class ApiServer {
     else if (url.pathname.endsWith('/proxy/metrics/history')) send(historyOf(url, this.withheld));
     else if (url.searchParams.get('watch') === 'true') {
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.flushHeaders();
+      response.write('');
       this.watches.add(response);
       response.once('close', () => this.watches.delete(response));
     } else this.#list(url, request.headers.accept ?? '', send);
   }
 
-  #file(name: string, response: ServerResponse): void {
+  #file(name: string, response: Http2ServerResponse): void {
     const { type, body } = this.#files.get(name) ?? this.#files.get('index.html') ?? { type: 'text/html', body: '' };
     response.writeHead(200, { 'content-type': type, 'content-security-policy': POLICY });
     response.end(body);
@@ -333,7 +350,7 @@ export async function openPage(
   browser: Browser,
   width: number,
 ): Promise<{ readonly page: Page; readonly faults: string[] }> {
-  const page = await browser.newPage({ viewport: { width, height: 740 } });
+  const page = await browser.newPage({ viewport: { width, height: 740 }, ignoreHTTPSErrors: true });
   page.setDefaultTimeout(60_000);
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`${page.url()}: ${String(error)}`));
