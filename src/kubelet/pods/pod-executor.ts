@@ -13,6 +13,7 @@ import type { Mount, SandboxStatus } from '../../runtime/port.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../core/pod-plan/back-off.ts';
 import { withDevices } from '../core/pod-plan/devices.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
+import type { PodSnapshot } from '../core/pod-plan/snapshot.ts';
 import type { ContainerDevices } from '../devices/node-devices.ts';
 import { type NodeLimitServices, nodeLimits } from '../resources/node-limits.ts';
 import { showsAddresses } from '../volumes/types/payload.ts';
@@ -58,6 +59,8 @@ export class PodExecutor {
   /** Deadlines of the kills in progress, by container. */
   private readonly killing = new Map<string, number>();
   private readonly stopping = new Set<string>();
+  /** IDs of containers whose postStart hook has not returned. */
+  private readonly inPostStart = new Set<string>();
 
   constructor(
     services: PodExecutorServices,
@@ -185,7 +188,7 @@ export class PodExecutor {
     signal: AbortSignal,
   ): Promise<void> {
     const { services } = this;
-    const { runtime, events, clock, probeNetwork: network } = services;
+    const { runtime, events, clock } = services;
     // An image can change while the pod runs, so the check at admission is not sufficient.
     const hostRoot = isHostRootImage(container.image ?? '');
     if (hostRoot && !mayUseHostRoot(this.source) && !mayNameHostRoot(pod, container)) {
@@ -256,37 +259,54 @@ export class PodExecutor {
       throw new StartError({ reason: 'CreateContainerError', message: messageOf(error) });
     }
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
+    const logPath = join(services.directories.logs(pod), config.logPath);
+    const run = async (): Promise<void> => {
+      try {
+        await devices?.preStart();
+        await runtime.startContainer(id);
+      } catch (error) {
+        throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
+      }
+      events.pod(pod, 'Normal', 'Started', `Container started`, container.name);
+      await this.linkLog(pod, container.name, id, logPath);
+    };
+    if (container.lifecycle?.postStart === undefined) return run();
+    // The runtime reports the container as running before its hook returns, so it is hidden before it starts.
+    this.inPostStart.add(id);
     try {
-      await devices?.preStart();
-      await runtime.startContainer(id);
-    } catch (error) {
-      throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
+      await run();
+      await this.postStart(pod, container as Container, { id, ip: addresses.podIps[0] ?? '' }, signal);
+    } finally {
+      this.inPostStart.delete(id);
+      this.done();
     }
-    events.pod(pod, 'Normal', 'Started', `Container started`, container.name);
-    await this.linkLog(pod, container.name, id, join(services.directories.logs(pod), config.logPath));
-    const postStart = container.lifecycle?.postStart;
-    if (postStart === undefined) return;
+  }
+
+  /** The snapshot without running containers whose postStart hook has not returned: they have not started yet. */
+  withoutStarting(snapshot: PodSnapshot): PodSnapshot {
+    if (this.inPostStart.size === 0) return snapshot;
+    const shown = snapshot.containers.filter(({ id, state }) => state !== 'running' || !this.inPostStart.has(id));
+    return { ...snapshot, containers: shown };
+  }
+
+  /** Runs the hook. If it fails, stops the container and throws `StartError`. */
+  private async postStart(
+    pod: Pod,
+    container: Container,
+    started: { readonly id: string; readonly ip: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { runtime, events, clock, probeNetwork: network, view } = this.services;
+    const handler = container.lifecycle?.postStart;
+    if (handler === undefined) return;
     try {
-      await orAbandoned(
-        runHook(
-          postStart,
-          {
-            runtime,
-            network,
-            clock,
-            container: container as Container,
-            containerId: id,
-            ip: addresses.podIps[0] ?? '',
-          },
-          POST_START_LIMIT_MS,
-        ),
-        signal,
-      );
+      const target = { runtime, network, clock, container, containerId: started.id, ip: started.ip };
+      await orAbandoned(runHook(handler, target, POST_START_LIMIT_MS), signal);
     } catch (error) {
       if (signal.aborted) return;
       events.pod(pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed`, container.name);
-      await runtime.stopContainer(id, Number(pod.spec?.terminationGracePeriodSeconds ?? 30));
-      await services.view.refresh();
+      await runtime.stopContainer(started.id, Number(pod.spec?.terminationGracePeriodSeconds ?? 30));
+      await view.refresh();
       throw new StartError({ reason: 'PostStartHookError', message: messageOf(error) });
     }
   }

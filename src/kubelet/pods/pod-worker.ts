@@ -290,14 +290,14 @@ export class PodWorker {
   }
 
   private async sync(): Promise<void> {
-    const { services } = this;
-    if (services.view.failure !== undefined) return;
+    if (this.services.view.failure !== undefined) return;
     const snapshot = await this.snapshot();
-    const nowMs = services.clock.nowMs();
+    const nowMs = this.services.clock.nowMs();
     const plan = planPod(snapshot, nowMs);
     const over = plan.finished && !this.starting;
-    this.probe(snapshot);
-    this.report(snapshot, { ...plan, finished: over });
+    const shown = this.executor.withoutStarting(snapshot);
+    this.probe(shown);
+    this.report(shown, { ...plan, finished: over });
     this.announceBackOff(plan);
     if (plan.wakeAtMs !== undefined) this.wakeIn(plan.wakeAtMs - nowMs);
     if (over) return this.release();
