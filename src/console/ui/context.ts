@@ -4,11 +4,18 @@ import { Access } from '../data/api/access.ts';
 import { Api } from '../data/api/api.ts';
 import { FrameBatcher } from '../data/watch/frames.ts';
 import { FeedPool } from '../data/watch/pool.ts';
+import { StreamLimit } from '../data/watch/stream-limit.ts';
 import { sessionState } from '../session/login.ts';
 import { request } from '../session/request.ts';
 
 /** Time after which the watches of a hidden page end. */
 const HIDDEN_MS = 60_000;
+
+/**
+ * Watches over HTTP/1.1, for example behind a proxy that inspects TLS. Browsers open at most six connections to a
+ * server, and requests and downloads of logs need the others.
+ */
+const HTTP1_WATCHES = 3;
 
 export const clock: Clock = {
   nowMs: () => Date.now(),
@@ -33,7 +40,9 @@ const frames = new FrameBatcher((run) => {
 
 export const api = new Api(request, clock);
 export const access = new Access(api, clock);
-export const feeds = new FeedPool({ api, clock, random, frames });
+const [page] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
+const streams = new StreamLimit(page?.nextHopProtocol === 'http/1.1' ? HTTP1_WATCHES : Number.POSITIVE_INFINITY);
+export const feeds = new FeedPool({ api, clock, random, frames, streams });
 
 let hiding: ReturnType<typeof setTimeout> | undefined;
 document.addEventListener('visibilitychange', () => {

@@ -2,6 +2,7 @@
 import { Api } from '../../../src/console/data/api/api.ts';
 import type { FeedContext } from '../../../src/console/data/watch/feed.ts';
 import { FrameBatcher } from '../../../src/console/data/watch/frames.ts';
+import { StreamLimit } from '../../../src/console/data/watch/stream-limit.ts';
 import { ManualClock, seededRandom } from '../../client/clocks.ts';
 
 export interface Watch {
@@ -94,6 +95,7 @@ export function scene(): FeedContext & { server: FakeApi; clock: ManualClock; fr
     clock: server.clock,
     random: seededRandom(1),
     frames: new FrameBatcher((run) => void due.push(run)),
+    streams: new StreamLimit(Number.POSITIVE_INFINITY),
     frame: () => {
       for (const run of due.splice(0)) run();
     },

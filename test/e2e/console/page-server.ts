@@ -6,9 +6,9 @@ import {
   type Http2SecureServer,
   type Http2ServerRequest,
   type Http2ServerResponse,
-  type ServerHttp2Session,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { gunzipSync } from 'node:zlib';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { bundleConsole } from '../../../build/console.ts';
@@ -230,7 +230,7 @@ const usageOf = (name: string) => ({ metadata: { name }, usage: { cpu: '3', memo
 
 export class ApiServer {
   readonly #files = new Map<string, { readonly type: string; readonly body: Buffer }>();
-  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #sockets = new Set<TLSSocket>();
   #server: Http2SecureServer | undefined;
   /** Whether the user may perform all actions. */
   allows = false;
@@ -246,7 +246,8 @@ export class ApiServer {
   readonly toDeadHost: string[] = [];
   url = '';
 
-  async start(directory: string): Promise<void> {
+  /** Starts the server with the bundle in `directory`. Without HTTP/2 it is like a server behind a TLS proxy. */
+  async start(directory: string, { withoutHttp2 = false } = {}): Promise<void> {
     const { manifest, contents } = await bundleConsole(directory);
     const { files } = JSON.parse(await readFile(manifest, 'utf8')) as {
       files: { name: string; type: string; offset: number; length: number }[];
@@ -256,11 +257,18 @@ export class ApiServer {
       this.#files.set(name, { type, body: gunzipSync(bytes.subarray(offset, offset + length)) });
     const names = { dns: ['localhost'], ips: ['127.0.0.1'] };
     const { certPem, keyPem } = await createSelfSigned('localhost', names, lifetimeFrom(Date.now(), 1));
-    // Over HTTP/1.1 the browser would use at most six connections, and the watches of one page fill them.
-    const server = createSecureServer({ cert: certPem, key: keyPem }, (...each) => this.#answer(...each));
-    server.on('session', (session) => {
-      this.#sessions.add(session);
-      session.once('close', () => this.#sessions.delete(session));
+    const server = createSecureServer(
+      {
+        cert: certPem,
+        key: keyPem,
+        allowHTTP1: true,
+        ALPNCallback: ({ protocols }) => protocols.find((each) => each === (withoutHttp2 ? 'http/1.1' : 'h2')),
+      },
+      (...each) => this.#answer(...each),
+    );
+    server.on('secureConnection', (socket: TLSSocket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     this.#server = server;
@@ -269,7 +277,7 @@ export class ApiServer {
 
   stop(): void {
     this.#server?.close();
-    for (const session of this.#sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   #answer(request: Http2ServerRequest, response: Http2ServerResponse): void {

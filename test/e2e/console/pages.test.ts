@@ -133,6 +133,26 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
+  test('the overview loads over HTTP/1.1, with fewer watches than connections of the browser', async () => {
+    const http1 = new ApiServer();
+    await http1.start(directory, { withoutHttp2: true });
+    const { page, faults } = await openPage(browser, 360);
+    page.setDefaultTimeout(10_000);
+    try {
+      await page.goto(`${http1.url}/console/`);
+      await page.waitForSelector('section[aria-label="Capacity and usage"] >> text=/CPU 3 cores .75 %. of 4 cores/');
+      await page.waitForSelector('.plot canvas');
+      await page.waitForSelector('text=/Last contact \\d+d ago, at 2026-01-01T/');
+      assert.ok(http1.watches.size <= 3, `${http1.watches.size} watches of the overview`);
+      await page.goto(`${http1.url}/console/pods`);
+      await page.waitForSelector('td:has-text("p0")');
+      assert.deepEqual(faults, []);
+    } finally {
+      await page.close();
+      http1.stop();
+    }
+  });
+
   test('ages use the clock of the server, and the overview reports a wrong clock of the computer', async () => {
     const expected = Math.floor((Date.now() - Date.parse('2026-01-01T00:00:00Z')) / 86_400_000);
     for (const errorDays of [1, -1, 3_653, -3_653]) {

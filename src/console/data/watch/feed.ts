@@ -7,6 +7,9 @@
  * arrives for `STALL_MS` (bookmarks arrive every minute), and when the wall clock jumps, which means that the computer
  * slept. If the server no longer has the version (410) or does not have it yet (a restored store), the feed starts with
  * a new list.
+ *
+ * Over HTTP/1.1 a browser opens few connections to a server, and each watch occupies one. A feed that gets none of the
+ * permitted streams lists the collection every `POLL_MS` instead.
  */
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { ApiError, isApiError, type Status } from '../../../api/meta/status.ts';
@@ -17,6 +20,7 @@ import { query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import type { FrameBatcher } from './frames.ts';
 import { LineSplitter } from './lines.ts';
+import type { StreamLimit } from './stream-limit.ts';
 import { trimMetadata } from './trim.ts';
 
 export interface FeedSource<T> {
@@ -32,7 +36,10 @@ export interface FeedSource<T> {
   readonly keyOf?: (item: T) => string;
 }
 
-/** `loading`: no list yet. `live`: the watch is open. `stale`: the copy is shown while the feed reconnects. */
+/**
+ * `loading`: no list yet. `live`: the watch is open, or the last periodic list succeeded. `stale`: the copy is shown
+ * while the feed reconnects.
+ */
 export type FeedState = 'loading' | 'live' | 'stale' | 'failed' | 'paused';
 
 export interface Snapshot<T> {
@@ -49,11 +56,13 @@ export interface FeedContext {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly frames: FrameBatcher;
+  readonly streams: StreamLimit;
 }
 
 const PAGE_SIZE = 500;
 const MAX_PAGES = 100;
 const WATCH_SECONDS = 300;
+const POLL_MS = 5_000;
 const STALL_MS = 90_000;
 const TICK_MS = 10_000;
 /** If a tick is late by more than this, the computer has slept. */
@@ -154,8 +163,14 @@ export class Feed<T = KubeObject> {
       try {
         if (this.#resourceVersion === undefined) await this.#list(stream.signal);
         if (signal.aborted) return;
+        if (!this.#context.streams.take()) {
+          this.#backoff.reset();
+          await this.#wait(POLL_MS);
+          this.#resourceVersion = undefined;
+          continue;
+        }
         const openedMs = this.#context.clock.monotonicMs();
-        await this.#watch(stream.signal);
+        await this.#watch(stream.signal).finally(() => this.#context.streams.release());
         if (this.#context.clock.monotonicMs() - openedMs >= SHORT_WATCH_MS) {
           this.#backoff.reset();
           continue;
@@ -186,6 +201,7 @@ export class Feed<T = KubeObject> {
       if (token !== undefined && token !== '') continue;
       this.#items = items;
       this.#resourceVersion = list.metadata?.resourceVersion;
+      this.#lastDataMs = this.#context.clock.monotonicMs();
       this.#changed();
       this.#set('live', undefined);
       return;
@@ -262,8 +278,13 @@ export class Feed<T = KubeObject> {
       return;
     }
     this.#backoffIsFresh = true;
+    await this.#wait(this.#backoff.next());
+  }
+
+  /** Waits until the time has passed, or `reconnect` or `stop` ends the wait. */
+  async #wait(delayMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = this.#context.clock.setTimer(this.#backoff.next(), resolve);
+      const timer = this.#context.clock.setTimer(delayMs, resolve);
       this.#wake = () => {
         timer.cancel();
         resolve();

@@ -4,6 +4,7 @@ import type { KubeObject } from '../../../../src/api/meta/object.ts';
 import { PODS } from '../../../../src/console/data/api/resources.ts';
 import { Feed } from '../../../../src/console/data/watch/feed.ts';
 import { FeedPool } from '../../../../src/console/data/watch/pool.ts';
+import { StreamLimit } from '../../../../src/console/data/watch/stream-limit.ts';
 import { settle } from '../../../client/clocks.ts';
 import { json, pod, podList, scene } from '../fake-api.ts';
 
@@ -60,6 +61,29 @@ suite('a live collection', () => {
     assert.equal(server.watches[1]?.url.searchParams.get('resourceVersion'), '90');
     assert.equal(feed.snapshot().state, 'live');
     feed.stop();
+  });
+
+  test('lists periodically while no stream is permitted, and watches when one becomes free', async () => {
+    const context = { ...scene(), streams: new StreamLimit(1) };
+    const { server, clock } = context;
+    server.answer = () => json(podList('10', pod('a', '5')));
+    const first = new Feed<KubeObject>({ path: PATH }, context);
+    const second = new Feed<KubeObject>({ path: '/api/v1/secrets' }, context);
+    first.start();
+    await settle();
+    second.start();
+    await settle();
+    assert.deepEqual(names(second), ['a']);
+    assert.equal(second.snapshot().state, 'live');
+    assert.equal(server.watches.length, 1, 'one watch');
+    server.answer = () => json(podList('20', pod('b', '15')));
+    await clock.advance(5_000);
+    assert.deepEqual(names(second), ['b']);
+    assert.equal(server.watches.length, 1, 'still one watch');
+    first.stop();
+    await clock.advance(10_000);
+    assert.equal(server.watches[1]?.url.pathname, '/api/v1/secrets');
+    second.stop();
   });
 
   test('keeps the copy while the server is down and retries with growing delays', async () => {
