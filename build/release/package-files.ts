@@ -1,7 +1,7 @@
 /** Contents of the Debian package. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LINK_NAMES } from '../../src/base/command-links.ts';
+import { LINK_NAMES } from '../../src/base/command-line/command-links.ts';
 import { completionScript } from '../../src/cli/completion/scripts.ts';
 import { DATA, KEPT } from '../../src/host/install/data-backup.ts';
 import { type DebianPackage, debianVersion, writeDeb } from './deb.ts';

@@ -2,9 +2,10 @@
  * Scrapes the endpoints of this host at an interval and evaluates the rules. All state is in memory and lost at a
  * restart.
  */
-import type { Clock, Timer } from '../base/clock.ts';
+
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock, Timer } from '../base/time/clock.ts';
 import { readingsOf } from './core/exposition.ts';
 import { SampleStore } from './core/samples.ts';
 import { AlertTracker, type CompiledRule, type Transition } from './core/tracker.ts';

@@ -2,9 +2,10 @@
  * A process as a list of services. Each service names the services that it needs. The start order follows from these
  * needs, and the stop order is the reverse. The list is checked when it is built, before any service starts.
  */
-import type { Clock } from './clock.ts';
+
 import { messageOf } from './errors.ts';
 import type { Log } from './log.ts';
+import type { Clock } from './time/clock.ts';
 
 /** Maximum time for which a service is awaited after a second stop signal. */
 const HURRIED_MS = 10_000;

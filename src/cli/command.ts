@@ -1,6 +1,6 @@
 /** Commands of the executable: flags, usage and errors. */
 import type { ParseArgsOptionsConfig } from 'node:util';
-import type { Progress } from '../base/progress.ts';
+import type { Progress } from '../base/command-line/progress.ts';
 
 export type FlagValues = Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
 

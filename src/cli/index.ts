@@ -4,8 +4,8 @@
  */
 import { parseArgs } from 'node:util';
 import { messageOf } from '../base/errors.ts';
-import { nearest } from '../base/nearest.ts';
-import { printable } from '../base/printable.ts';
+import { nearest } from '../base/text/nearest-word.ts';
+import { printable } from '../base/text/printable.ts';
 import {
   COMMON_FLAGS,
   type Command,

@@ -1,6 +1,6 @@
 /** Determines the command of an invocation and the bundle that contains it. */
 import { basename } from 'node:path';
-import type { LINK_NAMES } from '../base/command-links.ts';
+import type { LINK_NAMES } from '../base/command-line/command-links.ts';
 
 export interface Invocation {
   /** Arguments without the executable. */

@@ -1,5 +1,5 @@
 /** Prints command output as tables, JSON and YAML. */
-import { printableLine } from '../base/printable.ts';
+import { printableLine } from '../base/text/printable.ts';
 import { type Flag, type FlagValues, UsageError } from './command.ts';
 
 export const OUTPUT_FLAG: Flag = {

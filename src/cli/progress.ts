@@ -1,5 +1,5 @@
 /** Progress of a command. It is printed to stderr, because stdout contains the result. */
-import { createProgress, type Progress } from '../base/progress.ts';
+import { createProgress, type Progress } from '../base/command-line/progress.ts';
 import { usesColours } from './colours.ts';
 import type { FlagValues, Output } from './command.ts';
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { KubeObject, ResourceType } from '../api/meta/object.ts';
-import type { Clock } from '../base/clock.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock } from '../base/time/clock.ts';
 import type { CredentialsProvider } from './credentials.ts';
 import type { WriteFence } from './leases/write-fence.ts';
 import { createResourceClient } from './resource-client.ts';

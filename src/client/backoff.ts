@@ -1,4 +1,4 @@
-import type { RandomSource } from '../base/clock.ts';
+import type { RandomSource } from '../base/time/clock.ts';
 
 export interface BackoffOptions {
   readonly initialMs: number;

@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../base/clock.ts';
-import { sleep } from '../base/sleep.ts';
+import type { Clock, RandomSource } from '../base/time/clock.ts';
+import { sleep } from '../base/time/sleep.ts';
 import { isConnectionError } from './errors.ts';
 import type { ApiClient } from './types.ts';
 

@@ -1,7 +1,7 @@
 import { buildConnector, Pool } from 'undici';
-import type { Clock } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock } from '../base/time/clock.ts';
 import { type ClientCredentials, type CredentialsProvider, sameTls } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
 import { SharedStreams } from './informers/shared-streams.ts';

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import { ApiError, type Status } from '../api/meta/status.ts';
 import { messageOf } from '../base/errors.ts';
 import { parseJson } from '../base/json/json.ts';
-import { sleep } from '../base/sleep.ts';
+import { sleep } from '../base/time/sleep.ts';
 import { ConnectionError } from './errors.ts';
 import type { StreamAnswer } from './informers/shared-streams.ts';
 import { checkedAtSend } from './leases/fenced-dispatch.ts';

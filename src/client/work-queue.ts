@@ -1,7 +1,7 @@
 import { isApiError } from '../api/meta/status.ts';
-import type { Clock, RandomSource, Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../base/time/clock.ts';
 import { isConnectionError } from './errors.ts';
 import type { Reconcile, WorkQueue } from './types.ts';
 

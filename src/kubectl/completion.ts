@@ -6,7 +6,7 @@ import {
   cursorPlace,
   flagCandidates,
   matching,
-} from '../base/completion.ts';
+} from '../base/command-line/completion.ts';
 import { type FlagSpecs, type Flags, parseArguments } from './core/flags.ts';
 import type { AnyObject } from './core/objects.ts';
 import { pathOf, type ResourceInfo } from './core/resources.ts';

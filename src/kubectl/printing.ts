@@ -1,6 +1,6 @@
 /** Output of objects in the format of `-o`. */
 
-import { printable } from '../base/printable.ts';
+import { printable } from '../base/text/printable.ts';
 import { jsonDocument } from './core/encode.ts';
 import { ClientError } from './core/errors.ts';
 import type { FlagSpec, Flags } from './core/flags.ts';

@@ -1,7 +1,7 @@
 /** Runs a verb: arguments, connection and errors. Exit codes and messages are those of kubectl. */
 import { ApiError } from '../api/meta/status.ts';
-import { nearest } from '../base/nearest.ts';
-import { printable } from '../base/printable.ts';
+import { nearest } from '../base/text/nearest-word.ts';
+import { printable } from '../base/text/printable.ts';
 import { type ConnectionError, isConnectionError } from '../client/errors.ts';
 import { ClientError } from './core/errors.ts';
 import { type FlagSpecs, parseArguments } from './core/flags.ts';

@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock, RandomSource } from '../base/time/clock.ts';
 import type { LastKnown } from '../client/informers/last-known.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../client/types.ts';
 import type { Trees } from '../runtime/directory-removal/port.ts';

@@ -1,7 +1,7 @@
 import type { Node, Pod } from '../api/generated/core/v1.ts';
 import type { Uid } from '../base/brand.ts';
-import type { Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
+import type { Timer } from '../base/time/clock.ts';
 import type { ApiAccess, KubeletDeps } from './deps.ts';
 import { FileOperations } from './housekeeping/file-operations.ts';
 import { collectContainers, collectOrphans } from './housekeeping/garbage-collection.ts';

@@ -3,10 +3,11 @@
  * does not accept records, the oldest batches are dropped. The number of dropped records is logged and available as a
  * metric.
  */
-import type { Clock, RandomSource, Timer } from '../base/clock.ts';
+
 import { ignore, messageOf } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
-import { MetricsText } from '../base/metrics-text.ts';
+import { MetricsText } from '../base/metrics/metrics-text.ts';
+import type { Clock, RandomSource, Timer } from '../base/time/clock.ts';
 import type { LogRecord, LogSource, Receiver, Spool } from './port.ts';
 
 export interface ForwarderOptions {

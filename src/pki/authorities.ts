@@ -3,8 +3,8 @@
  * provides the bundle of trusted authorities.
  */
 import { createPrivateKey, type X509Certificate } from 'node:crypto';
-import { whyRenew } from '../base/certificate-life.ts';
 import { CodedError, messageOf } from '../base/errors.ts';
+import { whyRenew } from '../base/time/certificate-life.ts';
 import {
   type Authority,
   createAuthority,

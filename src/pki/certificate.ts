@@ -11,8 +11,8 @@ import {
 } from 'node:crypto';
 import { promisify } from 'node:util';
 import type forge from 'node-forge';
-import type { CertificateDates } from '../base/certificate-life.ts';
 import { CodedError } from '../base/errors.ts';
+import type { CertificateDates } from '../base/time/certificate-life.ts';
 import { childrenOf, contentOf, der, parseDer, toDer } from './der.ts';
 import {
   type AlternativeNames,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, open, readFile, readlink, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../base/errors.ts';
-import { secretFileProblem } from '../base/secret-file.ts';
+import { secretFileProblem } from '../base/files/secret-file.ts';
 
 export interface WriteMode {
   /** Permission bits of the file. Default: 0o600. */

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import { renewalDueMs, whyRenew } from '../base/certificate-life.ts';
+import { renewalDueMs, whyRenew } from '../base/time/certificate-life.ts';
 import { ensureAuthority, type InstallContext, LEAF_LIFE_MS, loadIfPresent, trustedBundle } from './authorities.ts';
 import { type Authority, datesOf, issue, type KeyPair, type LeafRequest, lifetimeFrom } from './certificate.ts';
 import {

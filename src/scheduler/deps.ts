@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Clock, RandomSource } from '../base/time/clock.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../client/types.ts';
 import type { ProfileSettings } from './core/profile.ts';
 import type { ExtenderCaller, ExtenderSettings } from './extender-port.ts';

@@ -4,8 +4,8 @@
  */
 import { setImmediate as yieldToLoop } from 'node:timers';
 import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
-import type { Timer } from '../base/clock.ts';
 import { messageOf } from '../base/errors.ts';
+import type { Timer } from '../base/time/clock.ts';
 import { Binding } from './binding.ts';
 import { hasGates, isPlaced, isTerminal } from './changes.ts';
 import { Cluster, type ClusterView, type ViewSupport } from './core/cluster.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../base/time/clock.ts';
 
 /** Waits of pods in PreBind for changes that informers deliver. Each change checks all waits. */
 export class Waits {

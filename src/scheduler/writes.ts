@@ -5,7 +5,7 @@ import { transitionTime } from '../api/meta/conditions.ts';
 import { isApiError } from '../api/meta/status.ts';
 import { observedGeneration } from '../api/podspec/generation.ts';
 import { resources } from '../api/resources.ts';
-import { timestamp } from '../base/times.ts';
+import { timestamp } from '../base/time/timestamps.ts';
 import type { ApiClient } from '../client/types.ts';
 
 export interface SchedulingWrites {

@@ -6,8 +6,8 @@ import { compileRule, type Transition } from '../../src/alerts/core/tracker.ts';
 import { createAlertEngine } from '../../src/alerts/engine.ts';
 import { scrapeEndpoint } from '../../src/alerts/io/scrape.ts';
 import type { AlertTarget } from '../../src/alerts/port.ts';
-import type { Clock } from '../../src/base/clock.ts';
 import { silentLog } from '../../src/base/log.ts';
+import type { Clock } from '../../src/base/time/clock.ts';
 
 const rules = [
   compileRule({

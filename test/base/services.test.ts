@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Clock } from '../../src/base/clock.ts';
 import { createLog, silentLog } from '../../src/base/log.ts';
 import { type StartOptions, serviceDefiner, serviceList, startServices } from '../../src/base/services.ts';
+import type { Clock } from '../../src/base/time/clock.ts';
 
 interface Mode {
   readonly hurry: AbortSignal;

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { bytesText } from '../../src/base/bytes-text.ts';
+import { bytesText } from '../../src/base/text/bytes-text.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../src/base/versions/version.ts';
 import { main } from '../../src/cli/index.ts';
 import { printTable } from '../../src/cli/printers.ts';

@@ -1,4 +1,4 @@
-import type { Clock, RandomSource, Timer } from '../../src/base/clock.ts';
+import type { Clock, RandomSource, Timer } from '../../src/base/time/clock.ts';
 
 /** Real time. Timers do not keep the test process alive. */
 export const systemClock: Clock = {

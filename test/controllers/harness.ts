@@ -4,8 +4,8 @@ import type { KubeObject, ResourceType } from '../../src/api/meta/object.ts';
 import { isApiError } from '../../src/api/meta/status.ts';
 import { resources } from '../../src/api/resources.ts';
 import { loadSigningKey, signToken } from '../../src/apiserver/authentication/jwt.ts';
-import type { Clock } from '../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../src/base/log.ts';
+import type { Clock } from '../../src/base/time/clock.ts';
 import {
   type ApiClient,
   createApiClient,

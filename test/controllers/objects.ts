@@ -2,7 +2,7 @@
 
 import type { Deployment, ReplicaSet } from '../../src/api/generated/apps/v1.ts';
 import type { Node, Pod, Service } from '../../src/api/generated/core/v1.ts';
-import { timestamp } from '../../src/base/times.ts';
+import { timestamp } from '../../src/base/time/timestamps.ts';
 
 export const NOW = Date.parse('2026-01-01T00:00:00Z');
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import { toNodeName } from '../../src/base/brand.ts';
-import type { Clock } from '../../src/base/clock.ts';
 import { createLog, type Log, silentLog } from '../../src/base/log.ts';
+import type { Clock } from '../../src/base/time/clock.ts';
 import type { LastKnown } from '../../src/client/index.ts';
 import {
   type ApiAccess,

@@ -9,7 +9,7 @@ import { createConnection, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { storeRevision } from '../../src/base/brand.ts';
-import type { Clock } from '../../src/base/clock.ts';
+import type { Clock } from '../../src/base/time/clock.ts';
 import type { Store } from '../../src/store/port.ts';
 import { recorder } from '../conformance/store.ts';
 import { freePort } from '../support/ports.ts';

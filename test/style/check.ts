@@ -50,9 +50,9 @@ const IMPURE_MEMBERS = new Set(['Date.now', 'Math.random']);
  * pattern.
  */
 const SHARED: readonly (readonly [pattern: RegExp, module: string, others?: RegExp])[] = [
-  [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/times.ts'],
+  [/\.toISOString\(\)\.(?:replace\(|slice\(0, ?10\)|slice\(0, ?19\)\}Z)/, 'src/base/time/timestamps.ts'],
   [/createHash\('sha256'\)\.update\(.*\)\.digest\('(?:hex|base64|base64url)'\)/, 'src/wire/digest.ts'],
-  [/`# (?:HELP|TYPE) \$\{name\} \$\{/, 'src/base/metrics-text.ts', /^src\/apiserver\//],
+  [/`# (?:HELP|TYPE) \$\{name\} \$\{/, 'src/base/metrics/metrics-text.ts', /^src\/apiserver\//],
   [/\?\.status === \S+ \? \(?\w+\.lastTransitionTime/, 'src/api/meta/conditions.ts'],
   // The excepted files clear sets, which are cheap to fill again.
   [

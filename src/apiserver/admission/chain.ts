@@ -2,9 +2,9 @@
 
 import { namespaces as namespaceDefinition } from '../../api/kinds/cluster/namespaces/index.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Labels } from '../../base/selector.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import { rigClaims } from '../../rigs/kinds/rigclaims/index.ts';
 import { rigs } from '../../rigs/kinds/rigs/index.ts';
 import type { Authorization } from '../authorization/index.ts';

@@ -2,8 +2,8 @@
 
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { GroupResource } from '../../api/quota/evaluators.ts';
-import type { Clock } from '../../base/clock.ts';
 import type { Labels } from '../../base/selector.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { Authorization } from '../authorization/index.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';

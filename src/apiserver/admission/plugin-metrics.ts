@@ -3,7 +3,7 @@
  * (WithControllerMetrics).
  */
 
-import { Histogram } from '../../base/histogram.ts';
+import { Histogram } from '../../base/metrics/histogram.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { histogramText, type Metrics } from '../server/metrics.ts';
 import type { AdmissionPlugin, AdmissionStep, PluginTimes } from './admission.ts';

@@ -3,7 +3,7 @@
  * (WithStepMetrics).
  */
 
-import { Histogram } from '../../base/histogram.ts';
+import { Histogram } from '../../base/metrics/histogram.ts';
 import type { Admission, AdmissionRequest } from '../pipeline/admission.ts';
 import { histogramText, type Metrics } from '../server/metrics.ts';
 import type { AdmissionStep } from './admission.ts';

@@ -14,7 +14,7 @@ import {
 } from '../../api/kinds/cluster/apiservices/conditions.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { BackendContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';

@@ -2,7 +2,7 @@
  * Batches of audit events. A batch is sent when it is full or when its first event has waited long enough; a token
  * bucket limits the batches per second. Source: k8s.io/apiserver/plugin/pkg/audit/buffered.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { AuditSink } from './port.ts';
 
 export interface BatchSettings {

@@ -3,10 +3,10 @@
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { peerAddress } from '../../base/addresses/addresses.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { parseJson } from '../../base/json/json.ts';
 import { omitEmpty, omitUndefined } from '../../base/json/omit-fields.ts';
-import { microTimestamp } from '../../base/times.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
+import { microTimestamp } from '../../base/time/timestamps.ts';
 import type { Decision } from '../core/authorization/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
 import type { ConnectionInfo, IncomingMessage } from '../port.ts';

@@ -7,7 +7,7 @@
 import type { Secret } from '../../api/generated/core/v1.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { INACTIVITY_SECONDS, type OAuthAccessToken } from '../../openshift/oauth/kinds/oauth/types.ts';
 import type { Group, User } from '../../openshift/oauth/kinds/users/types.ts';
 import { sha256Base64url } from '../../wire/digest.ts';

@@ -7,7 +7,7 @@ import type { Secret } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import { dateText } from '../../base/times.ts';
+import { dateText } from '../../base/time/timestamps.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 import {

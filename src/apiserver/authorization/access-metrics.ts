@@ -2,7 +2,7 @@
  * Metrics of authorizer decisions and authorization webhooks, with upstream's names. Source:
  * k8s.io/apiserver/pkg/authorization/{metrics,cel}, k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics.
  */
-import { Histogram } from '../../base/histogram.ts';
+import { Histogram } from '../../base/metrics/histogram.ts';
 import { histogramText } from '../server/metrics.ts';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -4,9 +4,9 @@
  */
 
 import type { Lease } from '../../api/generated/coordination/v1.ts';
-import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
-import { microTimestamp } from '../../base/times.ts';
+import type { Timer } from '../../base/time/clock.ts';
+import { microTimestamp } from '../../base/time/timestamps.ts';
 import type { ServerIdentity } from '../config/server-config.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/writes/delete.ts';

@@ -6,7 +6,7 @@
 
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
-import { dateText } from '../../base/times.ts';
+import { dateText } from '../../base/time/timestamps.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';

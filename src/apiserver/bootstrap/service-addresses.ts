@@ -9,7 +9,7 @@ import { type IpAddress, isAllocated } from '../../api/kinds/network/ipaddresses
 import { canonicalAddress, ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { storeRevision } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';
 import { ignoreNotFound, Work } from '../rest/work.ts';

@@ -5,7 +5,7 @@
 
 import type { ServiceCidr } from '../../api/kinds/network/servicecidrs/index.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ensure, ownRequest } from './index.ts';

@@ -1,7 +1,7 @@
 import { storeRevision } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { type Guard, prefixEnd, type Store, type StoreWatch } from '../../store/port.ts';
 
 const PREFIX = '/registry/soleapiserver/';

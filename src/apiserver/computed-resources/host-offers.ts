@@ -10,7 +10,7 @@ import { semanticEqual } from '../../api/meta/equality.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { ApiError, isApiError } from '../../api/meta/status.ts';
 import { peerNetwork } from '../../base/addresses/addresses.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import {
   type BareMetalHost,
   HOST_GROUP,

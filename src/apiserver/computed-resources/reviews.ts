@@ -12,7 +12,7 @@ import type { SelectingAttributes } from '../../api/kinds/identity/reviews/selec
 import type { KubeObject } from '../../api/meta/object.ts';
 import { errors } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { Action } from '../core/authorization/types.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { ServerContext } from '../rest/context.ts';

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../base/clock.ts';
+import type { RandomSource } from '../../base/time/clock.ts';
 
 const BYTES = 4;
 const BATCH = 256;

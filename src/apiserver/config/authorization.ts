@@ -3,9 +3,9 @@
  * KEP-3221.
  */
 
-import { parseDuration } from '../../base/duration.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { dns1123SubdomainErrors } from '../../base/names.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { boolean, checkedString, list, object, oneOf, parseConfig, string } from '../../wire/strict-yaml.ts';
 import type { Authorizer } from '../index.ts';
 import { compileAccessConditions } from '../index.ts';

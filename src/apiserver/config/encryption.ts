@@ -3,8 +3,8 @@
  * k8s.io/apiserver/pkg/apis/apiserver/validation.
  */
 
-import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import type { Field, Parsed } from '../../wire/strict-yaml.ts';
 import { checkedString, integer, list, object, oneOf, parseConfig, string } from '../../wire/strict-yaml.ts';
 import type { EncryptionConfiguration, EncryptionProvider, KmsPlugin } from '../index.ts';

@@ -1,5 +1,5 @@
 /** Values given by flags or in master-config.yaml, each validated by its flag's kind. Source: spf13/pflag. */
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { parseBoolean, parseInteger } from '../../wire/go-flag-values.ts';
 import { type ApiFlag, type ApiFlagName, flagOf } from './flags.ts';
 

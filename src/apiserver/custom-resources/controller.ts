@@ -17,7 +17,7 @@ import { structureCondition } from '../../api/kinds/cluster/customresourcedefini
 import { protectedGroupErrors } from '../../api/kinds/cluster/customresourcedefinitions/validation.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { follow } from '../rest/watches/follow.ts';

@@ -15,7 +15,7 @@ import {
 import type { FlowSchema, PriorityLevelConfiguration } from '../../api/generated/flowcontrol/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { ensure, ownRequest } from '../bootstrap/index.ts';
 import { type FlowControl, reconcileFlowObject } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';

@@ -1,5 +1,5 @@
 /** Debug pages with the current state of the queues. Source: docs, "API Priority and Fairness", Debugging. */
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { FlowControl, FlowRequest, PriorityLevel } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isTrue } from '../http/request-info.ts';

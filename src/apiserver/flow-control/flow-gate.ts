@@ -2,7 +2,7 @@
  * Connects the priority and fairness algorithm (`src/apiserver/core/flow-control`) to requests. Supplies the clock and
  * the turns of the event loop, resumes or rejects waiting requests, and removes requests whose client has disconnected.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { FlowControl, type FlowRequest } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Kinds } from '../pipeline/kinds.ts';

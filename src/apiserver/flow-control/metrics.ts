@@ -1,5 +1,5 @@
 /** Priority and fairness metrics. Source: k8s.io/apiserver/pkg/util/flowcontrol/metrics. */
-import type { Histogram } from '../../base/histogram.ts';
+import type { Histogram } from '../../base/metrics/histogram.ts';
 import type { FlowControl, FlowCounters, PriorityLevel } from '../core/flow-control/index.ts';
 
 const PREFIX = 'apiserver_flowcontrol_';

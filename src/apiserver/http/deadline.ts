@@ -3,7 +3,7 @@
  * k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
  */
 import { ApiError } from '../../api/meta/status.ts';
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import type { RequestInfo } from './request-info.ts';
 
 /** Time limit for a write of one object. */

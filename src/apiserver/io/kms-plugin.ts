@@ -1,7 +1,7 @@
 /** A client of a KMS plug-in. Source: k8s.io/kms/apis/v2 (api.proto). */
 
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { fields, openChannel } from '../../wire/grpc/plugin-calls.ts';
 import { Writer } from '../../wire/protobuf/protobuf.ts';
 import type { KmsEncrypted, KmsPlugin } from '../encryption/kms-port.ts';

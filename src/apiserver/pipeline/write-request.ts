@@ -2,7 +2,7 @@
 import type { KubeObject, ObjectMeta } from '../../api/meta/object.ts';
 import { ApiError } from '../../api/meta/status.ts';
 import type { StrategyContext, UserInfo } from '../../api/registry/definition.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { Place } from '../storage/object-store.ts';
 import type { ServedKind } from './kinds.ts';
 import type { WriteOptions } from './options.ts';

@@ -3,8 +3,8 @@
  * declares the dependencies that it uses.
  */
 
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { Store } from '../../store/port.ts';
 import type { ApiServices } from '../aggregation/services.ts';
 import type { AuditTrail } from '../audit/trail.ts';

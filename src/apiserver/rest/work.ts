@@ -3,7 +3,7 @@
  * retried with back-off.
  */
 import { isApiError } from '../../api/meta/status.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 
 export interface WorkOptions {
   readonly clock: Clock;

@@ -1,7 +1,7 @@
 /** Components of the API server that need the configuration, the store or the watch cache, and no other component. */
 
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { QuotaStore } from '../admission/quota/accessor.ts';
 import { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import { rememberGroup } from '../bootstrap/deleted-nodes.ts';

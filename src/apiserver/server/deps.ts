@@ -1,6 +1,6 @@
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { ProcessFacts } from '../../base/linux/process-facts.ts';
 import type { Log } from '../../base/log.ts';
-import type { ProcessFacts } from '../../base/process-facts.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { Store } from '../../store/port.ts';
 import type { ReadSigningRequest } from '../admission/identity/certificates.ts';
 import type { AuditSettings } from '../audit/trail.ts';

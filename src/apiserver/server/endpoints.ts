@@ -1,6 +1,6 @@
 /** Endpoints other than resources: health, version, discovery, OpenAPI, metrics, issuer documents. */
 import { ApiError } from '../../api/meta/status.ts';
-import type { ProcessFacts } from '../../base/process-facts.ts';
+import type { ProcessFacts } from '../../base/linux/process-facts.ts';
 import { BUILD, KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { authorityOf } from '../aggregation/backend.ts';
 import type { ForeignDiscovery } from '../aggregation/discovery.ts';

@@ -2,8 +2,8 @@
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/meta/status.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
-import type { Timer } from '../../base/clock.ts';
 import { UnderWay } from '../../base/concurrency/running-count.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import { delegateOf, isLongRunning, passUpgradeOn, proxyRequest } from '../aggregation/proxy.ts';
 import { ANONYMOUS, unauthorized } from '../authentication/index.ts';
 import { Impersonation, type ImpersonationNote } from '../authorization/impersonation.ts';

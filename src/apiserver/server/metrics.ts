@@ -1,5 +1,5 @@
 /** Request metrics in Prometheus text format, with upstream's names. */
-import { Histogram } from '../../base/histogram.ts';
+import { Histogram } from '../../base/metrics/histogram.ts';
 import type { RequestInfo, ResourceRequestInfo } from '../http/request-info.ts';
 
 /** Upstream's buckets of apiserver_request_duration_seconds, in seconds. */

@@ -1,5 +1,5 @@
 /** Process metrics with the names of the Prometheus client libraries. */
-import type { ProcessFacts } from '../../base/process-facts.ts';
+import type { ProcessFacts } from '../../base/linux/process-facts.ts';
 
 /** Metrics in text format, without a trailing line break. Figures that the system does not provide are omitted. */
 export async function processMetrics(facts: ProcessFacts | undefined): Promise<string> {

@@ -3,9 +3,9 @@
  * lists can use the history of the last interval. Source: k8s.io/apiserver etcd3 compact.go.
  */
 import { storeRevision } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Store } from '../../store/port.ts';
 
 /** Readable part of the history. */

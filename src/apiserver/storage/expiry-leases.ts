@@ -2,7 +2,7 @@
  * Store leases of expiring objects (events). A lease per object would be as expensive as the object, so all objects
  * written within a minute share one lease and live up to a minute longer. Source: k8s.io/apiserver etcd3 lease_manager.
  */
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { Store } from '../../store/port.ts';
 
 const SHARE_MS = 60_000;

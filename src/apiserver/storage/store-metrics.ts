@@ -1,6 +1,6 @@
 /** Duration of store operations by operation and kind. Source: k8s.io/apiserver/pkg/storage/etcd3/metrics. */
 import type { KindDefinition } from '../../api/registry/definition.ts';
-import { Histogram } from '../../base/histogram.ts';
+import { Histogram } from '../../base/metrics/histogram.ts';
 
 /** Upper bounds of the histogram buckets, in seconds. */
 const BUCKETS = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];

@@ -7,9 +7,9 @@
 import { totalmem } from 'node:os';
 import { ApiError } from '../../api/meta/status.ts';
 import { storeRevision, toStoreKey } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import {
   type KeyValue,
   prefixEnd,

@@ -5,8 +5,8 @@
 
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import { type AddressRule, type Destinations, mayBeNamed } from '../server/destinations.ts';

@@ -2,8 +2,8 @@
 
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
 import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendConnector } from '../port.ts';
 import { mayBeNamed } from '../server/destinations.ts';

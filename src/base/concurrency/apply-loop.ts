@@ -3,9 +3,10 @@
  * short time after an application are applied together. A failed application is retried with back-off, and also after
  * the next change.
  */
-import type { Clock } from '../clock.ts';
+
 import { messageOf } from '../errors.ts';
 import type { Log } from '../log.ts';
+import type { Clock } from '../time/clock.ts';
 
 export interface ApplyLoopOptions {
   /** Reads the desired state and applies it. */

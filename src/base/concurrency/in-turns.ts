@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../time/clock.ts';
 import type { Steps } from './steps.ts';
 
 /** Time after which the event loop runs other work. */

@@ -2,7 +2,7 @@
  * Detects that another program has changed a state that this program applied. The state is read shortly after each
  * application and compared with the current state later.
  */
-import type { Clock, Timer } from '../clock.ts';
+import type { Clock, Timer } from '../time/clock.ts';
 
 export interface ReadBackOptions {
   /** Reads the current state as texts; undefined for a missing part. */

@@ -2,7 +2,7 @@
  * The hidden command `__complete WORD… CURRENT`, which completion scripts call. Prints candidates for the word at the
  * cursor. Errors are not printed, because the shell would show them in the line that the user edits.
  */
-import type { Candidate, Completion } from '../../base/completion.ts';
+import type { Candidate, Completion } from '../../base/command-line/completion.ts';
 import type { Output } from '../command.ts';
 import {
   commandOf,

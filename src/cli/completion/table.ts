@@ -6,7 +6,7 @@ import {
   cursorPlace,
   flagCandidates,
   matching,
-} from '../../base/completion.ts';
+} from '../../base/command-line/completion.ts';
 import { COMMON_FLAGS, type Command, type Flag, type ValueKind, type ValueSource } from '../command.ts';
 import { TOPICS } from '../topics.ts';
 

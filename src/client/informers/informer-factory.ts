@@ -1,7 +1,7 @@
 import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { sleep } from '../../base/sleep.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
+import { sleep } from '../../base/time/sleep.ts';
 import { createReachability } from '../reachability.ts';
 import type { ApiClient, Informer, InformerFactory, InformerOptions } from '../types.ts';
 import { ReflectingInformer } from './informer.ts';

@@ -1,9 +1,9 @@
 import { type KubeObject, objectKey, type ResourceType } from '../../api/meta/object.ts';
 import { type ApiError, isApiError } from '../../api/meta/status.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { sleep } from '../../base/sleep.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
+import { sleep } from '../../base/time/sleep.ts';
 import { Backoff } from '../backoff.ts';
 import { isConnectionError } from '../errors.ts';
 import type { Reachability } from '../reachability.ts';

@@ -4,10 +4,10 @@
  * batches and only if it has changed.
  */
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { parseJson } from '../../base/json/json.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { SealedFiles } from './sealed-files-port.ts';
 
 /** Delay and minimum interval of writes after a change. */

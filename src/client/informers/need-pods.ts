@@ -4,7 +4,7 @@ import type { Service } from '../../api/generated/core/v1.ts';
 import { NEED_PODS } from '../../api/kinds/network/services/idling.ts';
 import { objectKey } from '../../api/meta/object.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { EventRecorder } from '../types.ts';
 
 /** Interval at which requests to the same Service are reported again, because an Event may be lost. */

@@ -5,7 +5,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, connect as openSession } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import type { buildConnector } from 'undici';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 
 export interface StreamAnswer {
   readonly statusCode: number;

@@ -1,8 +1,8 @@
 import { isApiError } from '../../api/meta/status.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { assert, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { sleep } from '../../base/sleep.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
+import { sleep } from '../../base/time/sleep.ts';
 import { isConnectionError } from '../errors.ts';
 import type { ApiClient, LeaderElector } from '../types.ts';
 import type { Competition } from './competition.ts';

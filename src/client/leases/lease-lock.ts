@@ -1,9 +1,9 @@
 import type { Lease, LeaseSpec } from '../../api/generated/coordination/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { microTimestamp } from '../../base/times.ts';
+import type { Clock } from '../../base/time/clock.ts';
+import { microTimestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient, ResourceClient } from '../types.ts';
 
 export interface LeaseLockOptions {

@@ -1,5 +1,5 @@
 import { ApiError } from '../../api/meta/status.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 
 /** Permits writes only while it is certain that a lease is held. */
 export interface WriteFence {

@@ -1,5 +1,5 @@
 /** The connection of this tab to the API, shared by all pages. */
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import { Access } from '../data/api/access.ts';
 import { Api } from '../data/api/api.ts';
 import { FrameBatcher } from '../data/watch/frames.ts';

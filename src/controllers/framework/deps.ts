@@ -1,8 +1,8 @@
 /** Dependencies that the composition passes to the controllers. */
 
 import type { CertificateSigner } from '../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../client/types.ts';
 import type { RouterFacts } from '../../network/router/controllers/ingress-router-port.ts';
 import type { MachineConfigFacts } from '../../openshift/machine-config/controllers/machine-config-port.ts';

@@ -3,7 +3,7 @@
  * not count objects, or it would create pods twice. Source: upstream's ControllerExpectations and
  * UIDTrackingControllerExpectations.
  */
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 
 /**
  * Time after which an expectation expires: its event was missed, and the controller counts the objects again.

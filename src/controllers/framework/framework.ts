@@ -4,9 +4,9 @@
  * closed when leadership ends, so a controller needs no clean-up code and can be started again.
  */
 import { apiVersionOf, type KubeObject, type ResourceType } from '../../api/meta/object.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { assert, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type {
   ChangeHandler,
   EventRecorder,

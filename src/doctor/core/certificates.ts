@@ -1,5 +1,5 @@
 /** Checks of certificates and kubeconfigs. */
-import { dateText } from '../../base/times.ts';
+import { dateText } from '../../base/time/timestamps.ts';
 import type { Finding } from '../port.ts';
 import { check, error, orOk, restart, shell, warning } from './check.ts';
 

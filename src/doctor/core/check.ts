@@ -1,5 +1,5 @@
 /** Definition of a check, and helpers for its findings. */
-import { bytesText as joinedBytesText } from '../../base/bytes-text.ts';
+import { bytesText as joinedBytesText } from '../../base/text/bytes-text.ts';
 import type { FactName, Facts, Finding, Group, HostFacts, Result } from '../port.ts';
 
 export interface Check {

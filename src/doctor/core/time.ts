@@ -1,5 +1,5 @@
 /** Checks of the clock and of time zone data. */
-import { dateText, timestamp } from '../../base/times.ts';
+import { dateText, timestamp } from '../../base/time/timestamps.ts';
 import { check, error, ok, warning } from './check.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;

@@ -2,9 +2,10 @@
  * Gossip for the process of the store, over `agent.sock`. It is available while the host process runs; the connection
  * is restored automatically.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { GossipFacts, GossipHints, GossipMember } from '../../store/gossip-port.ts';
 import type { AgentEvent, AgentMember, StoreFacts } from '../membership/agent-port.ts';
 import { AgentConnection } from './client.ts';

@@ -1,7 +1,8 @@
 /** A view of the gossip ring over `agent.sock`. It connects whenever the host process runs. */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { RingView } from '../../controllers/nodes/node-lifecycle/ring-port.ts';
 import type { AgentEvent, AgentMember } from '../membership/agent-port.ts';
 import { AgentConnection } from './client.ts';

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
-import { secretFileProblem } from '../../base/secret-file.ts';
+import { secretFileProblem } from '../../base/files/secret-file.ts';
 import type { KeyStore } from '../membership/port.ts';
 import { Keyring } from './keyring.ts';
 

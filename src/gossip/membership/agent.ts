@@ -2,9 +2,10 @@
  * Agent of a host. It keeps the host's membership in the ring while the host process runs, and serves the processes of
  * the host over `agent.sock`.
  */
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import type { MemberMetadata } from '../core/index.ts';
 import type { PeerAddress, SerfCodec } from '../core/port.ts';
 import type { AgentEvent, AgentMember, AgentService, AgentSession, StoreFacts } from './agent-port.ts';

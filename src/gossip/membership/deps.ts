@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { GossipConfig, MemberMetadata } from '../core/index.ts';
 import type { EncodeMessage, MemberState, PeerAddress, SerfCodec } from '../core/port.ts';
 import type { RingTransport } from './port.ts';

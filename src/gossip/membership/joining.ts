@@ -2,9 +2,10 @@
  * Joins configured addresses until each of them is a member: at start, because the other hosts may not run yet, and
  * whenever one is missing. The ring itself reconnects to members that are still in its table.
  */
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import type { PeerAddress } from '../core/port.ts';
 import type { Membership } from './deps.ts';
 

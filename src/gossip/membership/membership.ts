@@ -1,6 +1,6 @@
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { assert, CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import {
   type Exchange,
   Gossip,

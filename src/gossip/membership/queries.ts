@@ -1,5 +1,5 @@
 /** Queries to the whole ring and their responses, as in Serf (serf/query.go). */
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import type { PeerAddress, SerfCodec, SerfQuery, SerfResponse } from '../core/port.ts';
 
 /** Handles a query of the ring. Resolves with undefined if the query is not for this host. */

@@ -9,7 +9,7 @@ import type { AlertReport, AlertTarget } from '../../alerts/port.ts';
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
 import type { Log } from '../../base/log.ts';
-import { MetricsText } from '../../base/metrics-text.ts';
+import { MetricsText } from '../../base/metrics/metrics-text.ts';
 import type { EventRecorder } from '../../client/index.ts';
 import type { KubeletDeps } from '../../kubelet/index.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';

@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { directoryProblem, secretFileProblem } from '../../base/secret-file.ts';
+import { directoryProblem, secretFileProblem } from '../../base/files/secret-file.ts';
 import { etcdFiles, masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { Settings } from '../config/settings.ts';
 

@@ -4,7 +4,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/text/printable.ts';
 import { type ApiClient, openRemoteTerminal } from '../../client/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { PowerAction, Rig, RigClaim, RigUse } from '../../rigs/kinds/rig-types.ts';

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { parseAddressRange } from '../../base/addresses/address-pool.ts';
 import { parseNetworks } from '../../base/addresses/networks.ts';
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { parseDomain, parseServer } from '../../network/dns/index.ts';
 import { routerField } from '../../network/router/config/router.ts';
 import { machineConfigField } from '../../openshift/machine-config/config/daemon-settings.ts';

@@ -1,7 +1,7 @@
 /** File access for configurations: referenced files and secrets. */
 import { lstat, readFile, stat } from 'node:fs/promises';
 import { CodedError, ifMissing, messageOf } from '../../base/errors.ts';
-import { secretFileProblem } from '../../base/secret-file.ts';
+import { secretFileProblem } from '../../base/files/secret-file.ts';
 import { writeWhole } from '../../pki/index.ts';
 
 /** Writes a file unless it exists. Resolves with whether it was written. Throws CodedError 'unwritable'. */

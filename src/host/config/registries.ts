@@ -7,7 +7,7 @@ import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { decodeJson, fields, own } from '../../base/decode.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { secretFileProblem } from '../../base/secret-file.ts';
+import { secretFileProblem } from '../../base/files/secret-file.ts';
 import { writeIfDifferent } from '../../pki/index.ts';
 import type { RegistryHost, RegistryOptions, Rewrite } from '../../runtime/images/index.ts';
 import { boolean, dictionary, list, object, readConfigFile, string } from '../../wire/strict-yaml.ts';

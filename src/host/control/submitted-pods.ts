@@ -6,9 +6,9 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { decodeStaticPod } from '../../kubelet/index.ts';
 import type { Manifest, ManifestFeed } from '../../kubelet/port.ts';
 

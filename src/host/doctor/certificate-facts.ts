@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { dateText } from '../../base/times.ts';
+import { dateText } from '../../base/time/timestamps.ts';
 import type { CertificateFacts, KubeconfigFacts } from '../../doctor/port.ts';
 import { etcdFiles, masterFiles, nodeFiles, type PairFiles, predecessorOf, successorOf } from '../../pki/index.ts';
 import { balancerUrl } from '../network/balancer-url.ts';

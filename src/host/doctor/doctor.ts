@@ -2,7 +2,7 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, ignore } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { CHECKS, type Check, diagnose, type HostCommands, shell, summarize } from '../../doctor/core/index.ts';
 import { readIdentity } from '../../doctor/io/machine/index.ts';

@@ -17,7 +17,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { LINK_NAMES } from '../../base/command-links.ts';
+import { LINK_NAMES } from '../../base/command-line/command-links.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { isReleaseVersion } from '../../base/versions/release-version.ts';
 import { digestOf, GUARD_LINK } from '../../openshift/updates/io/index.ts';

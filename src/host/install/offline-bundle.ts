@@ -13,8 +13,8 @@ import {
   offlineText,
   parseOfflineManifest,
 } from '../../api/releases/offline.ts';
+import { counted } from '../../base/command-line/progress.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import { counted } from '../../base/progress.ts';
 import {
   type BundleKind,
   digestOf,

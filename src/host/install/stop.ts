@@ -4,9 +4,9 @@ import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toUid, type Uid } from '../../base/brand.ts';
+import { adding, counting, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { adding, counting, type Progress } from '../../base/progress.ts';
 import {
   type CgroupPath,
   directoryName,

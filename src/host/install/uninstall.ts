@@ -1,8 +1,8 @@
 /** `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: removes the whole installation. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
+import { counting, createProgress, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
-import { counting, createProgress, type Progress } from '../../base/progress.ts';
 import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';

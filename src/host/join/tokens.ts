@@ -6,7 +6,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { CodedError, ignore } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient } from '../../client/index.ts';
 import {
   CLUSTER_INFO,

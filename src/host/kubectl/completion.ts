@@ -1,5 +1,5 @@
 /** Completion for the built-in client in this process. */
-import type { Completion } from '../../base/completion.ts';
+import type { Completion } from '../../base/command-line/completion.ts';
 import { completeNames, completeVerb } from '../../kubectl/completion.ts';
 import { VERBS } from '../../kubectl/verbs.ts';
 import { HOST_FILE } from './client.ts';

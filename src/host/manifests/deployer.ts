@@ -4,9 +4,9 @@
  * Lease is lost.
  */
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient, EventRecorder } from '../../client/types.ts';
 import { Applier, type FileIdentity } from './apply.ts';
 import { readDocuments } from './documents.ts';

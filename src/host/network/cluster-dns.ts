@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { InformerFactory } from '../../client/index.ts';
 import { createFileWatch } from '../../kubelet/io/host-facts/index.ts';
 import { createDnsServer, type DnsServer, keepDnsService, parseServer } from '../../network/dns/index.ts';

@@ -3,9 +3,10 @@
  * tables. Reports of the kernel trigger a restoration. To detect unreported changes, links and routes are also compared
  * every few seconds, and everything is compared every few minutes.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { HostCondition } from '../../kubelet/index.ts';
 import type { HostNetwork } from './host-network.ts';
 

@@ -2,9 +2,10 @@
  * Handles a change of this host's address: updates certificates, configuration files and static pods of the control
  * plane, the address in the gossip ring, and the peer URL in the store.
  */
-import type { Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import { masterFiles } from '../../pki/index.ts';
 import type { EtcdMember, StoreAccess } from '../../store/administration/port.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';

@@ -1,8 +1,8 @@
 /** Builds the kubelet's configuration from node-config.yaml and the settings. */
 import { dirname, join } from 'node:path';
 import type { ReservedPort } from '../../api/kinds/nodes/nodes/host-ports.ts';
-import { parseDuration } from '../../base/duration.ts';
 import { CodedError } from '../../base/errors.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { type EvictionSettings, parseThresholds } from '../../kubelet/core/eviction/thresholds.ts';
 import { DEFAULT_KUBELET_CONFIG, type KubeletConfig } from '../../kubelet/index.ts';
 import { parseBindAddress } from '../config/master-config.ts';

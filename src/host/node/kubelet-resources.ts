@@ -1,7 +1,7 @@
 /** Arguments of node-config.yaml about CPUs, memory, swap and reserved resources, named as upstream's flags. */
 
-import { parseCpuSet } from '../../base/cpuset.ts';
 import { CodedError } from '../../base/errors.ts';
+import { parseCpuSet } from '../../base/linux/cpuset.ts';
 import { parseBytes } from '../../base/quantity.ts';
 import { TOPOLOGY_POLICIES } from '../../kubelet/core/topology/hints.ts';
 import type { KubeletConfig } from '../../kubelet/index.ts';

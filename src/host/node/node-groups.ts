@@ -4,10 +4,10 @@
  */
 import { writeFile } from 'node:fs/promises';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { startApplyLoop } from '../../base/concurrency/apply-loop.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 import { followNodeGroup, keepNodeGroups } from '../../openshift/machine-config/node-groups/index.ts';
 import { masterFiles } from '../../pki/index.ts';

@@ -1,8 +1,9 @@
 /**
  * Arguments of node-config.yaml for a graceful node shutdown. They are named after the fields of KubeletConfiguration.
  */
-import { parseDuration } from '../../base/duration.ts';
+
 import { CodedError } from '../../base/errors.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { periodsOf, type ShutdownPeriod } from '../../kubelet/core/pod-plan/shutdown.ts';
 import { type NodeConfig, pairArgument, singleArgument } from '../config/node-config.ts';
 

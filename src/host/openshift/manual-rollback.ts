@@ -2,9 +2,9 @@
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Progress } from '../../base/command-line/progress.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { Progress } from '../../base/progress.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { planManualRollback, type StoreFacts, type SwitchRecord } from '../../openshift/updates/core/index.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';

@@ -19,9 +19,9 @@ import {
 import { ARCHITECTURES, parseManifest, type ReleaseManifest, releaseFileName } from '../../api/releases/manifest.ts';
 import type { OfflineManifest } from '../../api/releases/offline.ts';
 import { resources } from '../../api/resources.ts';
+import { adding, counted, type OnProgress } from '../../base/command-line/progress.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import { compareReleases, isReleaseVersion } from '../../base/versions/release-version.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { ApiClient } from '../../client/index.ts';

@@ -3,7 +3,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { OPERANDS, type Operand } from '../../openshift/revisions/index.ts';
 import { keptFiles, keptState, replace } from '../../openshift/revisions/io/index.ts';
 import { canonicalRoot, type Paths, pathsBelow } from '../config/paths.ts';

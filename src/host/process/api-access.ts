@@ -6,10 +6,10 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { secretFileProblem } from '../../base/files/secret-file.ts';
 import type { Log } from '../../base/log.ts';
-import { secretFileProblem } from '../../base/secret-file.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import {
   type ClientCredentials,
   createApiClient,

@@ -1,9 +1,9 @@
 /** Functions that every server process uses: clock, random numbers, log on stderr, signals. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import { type Clock, MAX_TIMER_MS, type RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import { createLog, type Log, type LogOptions, type LogSink } from '../../base/log.ts';
+import { type Clock, MAX_TIMER_MS, type RandomSource } from '../../base/time/clock.ts';
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),

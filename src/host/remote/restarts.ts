@@ -4,8 +4,8 @@
  * that waits for it.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { ComponentRestart, RestartReport, StartedRestart } from '../../kubelet/administration-port.ts';
 import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
 

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bytesText } from '../../base/bytes-text.ts';
 import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
+import { bytesText } from '../../base/text/bytes-text.ts';
 import type { Upload, UploadLimits } from '../../kubelet/administration-port.ts';
 
 const MAX_BYTES = 16 * 1024 ** 3;

@@ -3,9 +3,9 @@
  * no longer needed. The host process stops all pods, leaves the cluster, and removes the host's data.
  */
 import { readFile } from 'node:fs/promises';
+import { counting, type Progress } from '../../base/command-line/progress.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { counting, type Progress } from '../../base/progress.ts';
 import type { Settings } from '../config/settings.ts';
 import { writeBootstrap } from '../install/bootstrap-flags.ts';
 import { backUpData } from '../install/data-backup.ts';

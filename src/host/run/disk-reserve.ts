@@ -4,9 +4,9 @@
  */
 import { mkdir, open, rm, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { isDiskFull, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 
 const MOST_BYTES = 16 << 20;
 /** Maximum share of the file system that the reserve may use. It limits the reserve on small file systems. */

@@ -1,7 +1,8 @@
 /** `hyperedge run`: starts the services of this host in an order that respects their dependencies, and stops them. */
+
+import type { Progress } from '../../base/command-line/progress.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { Progress } from '../../base/progress.ts';
 import { type StartStage, serviceList, startServices } from '../../base/services.ts';
 import { raiseWatchLimits } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles } from '../../pki/index.ts';

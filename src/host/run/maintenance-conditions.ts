@@ -5,10 +5,10 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { bytesText } from '../../base/bytes-text.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { timestamp } from '../../base/times.ts';
+import { bytesText } from '../../base/text/bytes-text.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { HostCondition, KubeletDeps } from '../../kubelet/index.ts';
 import { parseEvery, readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';

@@ -1,8 +1,8 @@
 /** Settings of a host after it has joined its cluster. A host that has not joined yet joins first. */
 import { access } from 'node:fs/promises';
+import type { Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ifMissing } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import type { Progress } from '../../base/progress.ts';
 import { createHostFacts } from '../../kubelet/io/host-facts/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import { checkPrivateFiles } from '../certificates/private-files.ts';

@@ -1,6 +1,7 @@
 /** The host process: starts the host, prints progress, handles signals, and stops the host. */
+
+import { createProgress } from '../../base/command-line/progress.ts';
 import type { LogSink } from '../../base/log.ts';
-import { createProgress } from '../../base/progress.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { createLogTap, noLogTap } from '../logging/log-tap.ts';
 import { selfCommand } from '../process/assets.ts';

@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { certificateTimeMs, clockProblem, raisedFloorMs } from '../../base/trusted-time.ts';
+import { certificateTimeMs, clockProblem, raisedFloorMs } from '../../base/time/trusted-time.ts';
 import type { KubeletDeps } from '../../kubelet/index.ts';
 import { RELEASED_MS, readIfPresent, writeWhole } from '../../pki/index.ts';
 import { systemClock as clock } from '../process/process.ts';

@@ -4,8 +4,8 @@
  */
 
 import { resources } from '../../api/resources.ts';
-import type { Timer } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import { KUBERNETES_VERSION } from '../../base/versions/version.ts';
 import { kubeletSkew, newerKubelet } from '../../base/versions/version-skew.ts';
 import type { ApiClient } from '../../client/index.ts';

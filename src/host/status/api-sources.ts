@@ -7,7 +7,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
 import { silentLog } from '../../base/log.ts';
-import { timeMs } from '../../base/times.ts';
+import { timeMs } from '../../base/time/timestamps.ts';
 import { type ApiClient, checkReady } from '../../client/index.ts';
 import type { UpdateFacts } from '../../doctor/port.ts';
 import type { MachineConfigPool } from '../../openshift/machine-config/kinds/machine-config-types.ts';

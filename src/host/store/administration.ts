@@ -1,5 +1,5 @@
 /** Store administration for commands: the component's operations with this host's files. */
-import type { OnProgress } from '../../base/progress.ts';
+import type { OnProgress } from '../../base/command-line/progress.ts';
 import type { EtcdAdmin } from '../../store/administration/port.ts';
 import * as restore from '../../store/administration/restore.ts';
 import * as snapshots from '../../store/administration/snapshots.ts';

@@ -5,7 +5,7 @@ import { Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
-import { adding, type OnProgress } from '../../base/progress.ts';
+import { adding, type OnProgress } from '../../base/command-line/progress.ts';
 import { indexPage } from '../../support-bundle/core/index.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../../support-bundle/port.ts';
 

@@ -1,10 +1,10 @@
 /** `hyperedge support-bundle`: one archive with the state of this host and, if it answers, of its cluster. */
 import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { counting, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
-import { counting, type Progress } from '../../base/progress.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { PRODUCT_VERSION } from '../../base/versions/version.ts';
 import { checkReady } from '../../client/index.ts';
 import { readIdentity } from '../../doctor/io/machine/index.ts';

@@ -1,7 +1,7 @@
 /** Runs sections in parallel, each with limits of time and size. The problems of a section are written to a file. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { adding, type OnProgress } from '../../base/command-line/progress.ts';
 import { messageOf } from '../../base/errors.ts';
-import { adding, type OnProgress } from '../../base/progress.ts';
 import type { Section, SectionReport } from '../../support-bundle/port.ts';
 import type { Spool } from './spool.ts';
 

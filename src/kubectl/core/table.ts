@@ -1,5 +1,5 @@
 /** Server-side tables and their layout on a terminal. Source: meta.k8s.io/v1 Table, k8s.io/cli-runtime/pkg/printers. */
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/text/printable.ts';
 
 export interface Table {
   readonly kind?: string;

@@ -1,6 +1,6 @@
 /** Text of `describe`: lines with tab stops that are aligned like Go's text/tabwriter does (padding 2). */
 
-import { printable } from '../../base/printable.ts';
+import { printable } from '../../base/text/printable.ts';
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { ageOf, describedTime } from '../core/times.ts';
 

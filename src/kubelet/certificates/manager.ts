@@ -2,11 +2,12 @@
  * Keeps one of the kubelet's certificates valid: requests a new one when it is missing, lacks a name or address of the
  * Node, or is due for renewal. Source: k8s.io/client-go/util/certificate (nextRotationDeadline).
  */
-import { whyRenew } from '../../base/certificate-life.ts';
-import type { Clock } from '../../base/clock.ts';
+
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { sleep } from '../../base/sleep.ts';
+import { whyRenew } from '../../base/time/certificate-life.ts';
+import type { Clock } from '../../base/time/clock.ts';
+import { sleep } from '../../base/time/sleep.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { CertificateFiles, CertificateNames, CurrentCertificate } from './port.ts';
 import { requestSignature, type SignatureOrder } from './request.ts';

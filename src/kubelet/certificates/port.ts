@@ -1,5 +1,5 @@
 /** Port for the kubelet's certificates on disk. Implemented in pki. */
-import type { CertificateDates } from '../../base/certificate-life.ts';
+import type { CertificateDates } from '../../base/time/certificate-life.ts';
 
 export interface CertificateNames {
   readonly dns: readonly string[];

@@ -3,9 +3,9 @@ import type { CertificateSigningRequest } from '../../api/generated/certificates
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { encodeBase64 } from '../../api/validation/base64.ts';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError, ignore } from '../../base/errors.ts';
-import { sleep } from '../../base/sleep.ts';
+import type { Clock } from '../../base/time/clock.ts';
+import { sleep } from '../../base/time/sleep.ts';
 import type { ApiClient } from '../../client/types.ts';
 
 export const CLIENT_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';

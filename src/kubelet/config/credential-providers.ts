@@ -1,6 +1,7 @@
 /** Parses `CredentialProviderConfig` of kubelet.config.k8s.io/v1. */
-import { parseDuration } from '../../base/duration.ts';
+
 import { CodedError } from '../../base/errors.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { checkedString, dictionary, list, object, oneOf, readConfigFile, string } from '../../wire/strict-yaml.ts';
 import type { ProviderConfig } from '../io/credential-providers/index.ts';
 

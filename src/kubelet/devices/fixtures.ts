@@ -4,9 +4,9 @@
  */
 import type { AllocationResult } from '../../api/devices/types.ts';
 import type { Uid } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Fixture, FixtureScanner } from '../../rigs/fixtures-port.ts';
 import { fixtureDeviceName } from '../../rigs/kinds/fixtures.ts';
 import { type DeviceEdits, NO_EDITS } from '../core/pod-plan/devices.ts';

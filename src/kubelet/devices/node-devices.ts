@@ -1,9 +1,9 @@
 /** Facade for all device functions that other parts of the kubelet use. */
 import type { Container, EphemeralContainer, Node, Pod } from '../../api/generated/core/v1.ts';
 import { type NodeName, toUid, type Uid } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Fixture, FixtureScanner } from '../../rigs/fixtures-port.ts';
 import type { RigHost } from '../../rigs/rig-host-port.ts';

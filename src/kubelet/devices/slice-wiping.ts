@@ -4,9 +4,9 @@
  */
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 
 /** Upstream's wiping delay. A driver that is being updated registers again within this time. */

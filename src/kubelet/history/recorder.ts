@@ -1,8 +1,8 @@
 /** Samples the usage of the node, slices, pods and containers, answers requests, and saves the long series. */
 import { type NodeName, toUid } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { type CgroupPath, podPath, qosPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import type { HostUsage } from '../port.ts';

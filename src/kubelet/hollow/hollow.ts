@@ -7,10 +7,10 @@ import type { Lease } from '../../api/generated/coordination/v1.ts';
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { microTimestamp, timestamp } from '../../base/times.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
+import { microTimestamp, timestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
 
 export interface HollowDeps {

@@ -3,9 +3,9 @@
  * for file operations, so no pod starts and no log is read.
  */
 
-import type { Clock, Timer } from '../../base/clock.ts';
 import { ignore } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { HostFacts } from '../port.ts';
 
 const PROBE_MS = 2_000;

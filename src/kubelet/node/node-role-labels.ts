@@ -5,9 +5,9 @@
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
 
 export interface NodeRoleLabelsOptions {

@@ -4,7 +4,7 @@ import type { ContainerImage, Node, NodeCondition, NodeStatus } from '../../api/
 import { formatReservedPorts, RESERVED_PORTS_ANNOTATION } from '../../api/kinds/nodes/nodes/host-ports.ts';
 import { transitionTime } from '../../api/meta/conditions.ts';
 import { formatQuantity, parseQuantity, type Quantity, quantityOf, subtractQuantity } from '../../base/quantity.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { KUBERNETES_VERSION, PRODUCT_VERSION } from '../../base/versions/version.ts';
 import type { ImageStatus, RuntimeFeatures } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';

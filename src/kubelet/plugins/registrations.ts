@@ -2,9 +2,10 @@
  * Registers plug-ins by their sockets in the kubelet's `plugins_registry` and deregisters them when the socket is
  * removed. Source: pkg/kubelet/pluginmanager.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { FileWatch } from '../port.ts';
 import type { PluginInfo, RegistrationSockets } from './port.ts';
 

@@ -1,7 +1,7 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
-import type { Clock } from '../../base/clock.ts';
-import { timestamp } from '../../base/times.ts';
+import type { Clock } from '../../base/time/clock.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { EventRecorder } from '../../client/types.ts';
 
 /** An event as it was recorded, for support bundles of a host whose API server does not answer. */

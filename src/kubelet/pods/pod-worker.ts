@@ -1,8 +1,8 @@
 import type { Pod, PodStatus } from '../../api/generated/core/v1.ts';
 import type { PodSource } from '../../api/podspec/host-root-image.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
-import { MAX_TIMER_MS, type Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import { MAX_TIMER_MS, type Timer } from '../../base/time/clock.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import { EVICTED } from '../core/eviction/messages.ts';

@@ -1,7 +1,7 @@
 import { toUid, type Uid } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ContainerStatus, Runtime, SandboxStatus } from '../../runtime/port.ts';
 import { LABELS } from '../core/pod-plan/snapshot.ts';
 

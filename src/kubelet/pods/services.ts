@@ -1,7 +1,7 @@
 import type { Node, Pod, Service } from '../../api/generated/core/v1.ts';
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Quantity } from '../../base/quantity.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { Runtime, RuntimeFeatures, SandboxStatus } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';

@@ -1,7 +1,7 @@
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { Uid } from '../../base/brand.ts';
-import type { Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import { readySandboxes } from '../core/pod-plan/snapshot.ts';
 import type { PodServices } from './services.ts';
 

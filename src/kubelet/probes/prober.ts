@@ -1,7 +1,7 @@
 import type { Container, Pod, Probe } from '../../api/generated/core/v1.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
-import { MetricsText } from '../../base/metrics-text.ts';
+import { MetricsText } from '../../base/metrics/metrics-text.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
 import {
   initialProbeState,

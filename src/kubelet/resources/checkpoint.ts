@@ -4,8 +4,8 @@
  */
 
 import { toUid, type Uid } from '../../base/brand.ts';
-import { formatCpuSet, parseCpuSet } from '../../base/cpuset.ts';
 import { messageOf } from '../../base/errors.ts';
+import { formatCpuSet, parseCpuSet } from '../../base/linux/cpuset.ts';
 import type { MemoryBlock } from '../core/topology/blocks.ts';
 
 /** Assignments by pod UID and container name. */

@@ -6,8 +6,8 @@
 import { join } from 'node:path';
 import type { Container, Pod } from '../../api/generated/core/v1.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
-import { formatCpuSet, parseCpuSet } from '../../base/cpuset.ts';
 import { messageOf } from '../../base/errors.ts';
+import { formatCpuSet, parseCpuSet } from '../../base/linux/cpuset.ts';
 import type { Log } from '../../base/log.ts';
 import { exclusiveCpus } from '../core/cgroups/exclusive.ts';
 import { amountOf, qosClassOf } from '../core/cgroups/resources.ts';

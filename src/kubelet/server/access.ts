@@ -5,9 +5,9 @@
 
 import { BoundedMap } from '../../base/bounded-map.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { type Identity, reviewAccess, reviewToken } from '../../client/reviews.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { sha256Base64 } from '../../wire/digest.ts';

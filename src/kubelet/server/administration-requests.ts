@@ -4,9 +4,10 @@
  * the host, so it gives no further rights. Long work is answered with one JSON object per line; the last object has
  * `result` or `error`.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { HostAdministration, UploadKind } from '../administration-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletRequest, KubeletResponse } from './port.ts';

@@ -1,7 +1,7 @@
 /** Metrics of `/metrics/cadvisor`. Source: github.com/google/cadvisor docs/storage/prometheus.md. */
 
 import { toUid } from '../../base/brand.ts';
-import { MetricsText } from '../../base/metrics-text.ts';
+import { MetricsText } from '../../base/metrics/metrics-text.ts';
 import { podPath, rootComponents } from '../core/cgroups/names.ts';
 import { qosClassOf } from '../core/cgroups/resources.ts';
 import type { HostInfo } from '../port.ts';

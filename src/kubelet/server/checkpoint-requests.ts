@@ -2,7 +2,7 @@
 
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { KubeletConfig } from '../config/kubelet-config.ts';
 import type { PodTable } from '../pods/pod-table.ts';

@@ -2,9 +2,10 @@
  * Requests of `/hyperedge/doctor`: runs the checks of the host. There is one run at a time, however many clients wait
  * for it, and its result is the response to all requests of the next seconds.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { HostDoctor } from '../host-doctor-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { KubeletRequest, KubeletResponse } from './port.ts';
 import { TooManySessions } from './sessions.ts';
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { ContainerStatus, Runtime } from '../../runtime/port.ts';
 import type { LogFiles } from '../files-port.ts';
 import type { PodTable } from '../pods/pod-table.ts';

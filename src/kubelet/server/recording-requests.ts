@@ -1,7 +1,8 @@
 /** Recordings of this node's rigs. The API server has authorized the request and resolved the rig. */
-import type { Clock } from '../../base/clock.ts';
+
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { RigHost } from '../../rigs/rig-host-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';

@@ -1,8 +1,8 @@
 /** Console and power of this node's rigs. The API server has authorized the request and resolved the rig. */
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { Recording, RigHost } from '../../rigs/rig-host-port.ts';
 import type { ByteStream, ProcessStreams } from '../../runtime/port.ts';
 import type { NodeDevices } from '../devices/node-devices.ts';

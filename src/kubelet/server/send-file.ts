@@ -1,7 +1,7 @@
 /** Sends a file of the host as a download. */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { KubeletResponse } from './port.ts';
 
 /** Time after which a download without progress is ended, because the number of downloads is limited. */

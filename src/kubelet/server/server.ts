@@ -1,8 +1,8 @@
 /** HTTPS server of the kubelet. Source: pkg/kubelet/server/server.go. */
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { endSocket } from '../../wire/connections/end-socket.ts';
 import type { GateLimits } from '../../wire/connections/gate.ts';

@@ -3,9 +3,9 @@
  * time. Source: KEP-2000; pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go.
  */
 import { toUid } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import {
   type ShutdownGroup,
   type ShutdownPeriod,

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Pod } from '../../api/generated/core/v1.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Manifests } from '../files-port.ts';
 import type { FileWatch, ManifestFeed } from '../port.ts';
 import { decodeStaticPod, decodeStaticPods } from './static-pod.ts';

@@ -1,9 +1,9 @@
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { CONFIG_MIRROR, fullName } from './static-pod.ts';
 

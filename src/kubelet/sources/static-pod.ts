@@ -21,7 +21,7 @@ import { schemaOfType } from '../../api/schema/index.ts';
 import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { canonicalJson } from '../../base/json/canonical-json.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { typeOf } from '../volumes/types/index.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';

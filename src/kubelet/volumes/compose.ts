@@ -1,9 +1,9 @@
 /** Creates and connects the parts that manage the node's volumes. */
 import type { ImageVolumeSource, Node, Pod } from '../../api/generated/core/v1.ts';
 import type { NodeName, Uid } from '../../base/brand.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { ImageStatus, Runtime } from '../../runtime/port.ts';

@@ -3,10 +3,10 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { type Decoded, fields, isValid, list, nullable, object, own, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { type LastKnown, withoutVersions } from '../../client/informers/last-known.ts';
 import type { ApiClient } from '../../client/types.ts';
 

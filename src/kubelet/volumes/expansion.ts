@@ -9,7 +9,7 @@ import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { compareQuantity, parseBytes, tryParseQuantity } from '../../base/quantity.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { KubeletEvents } from '../pods/events.ts';
 import type { ClaimVolumes } from './claims.ts';

@@ -2,10 +2,10 @@ import type { Pod, ServiceAccount } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { toUid, type Uid } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import { type Decoded, isValid, number, object, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { LastKnown } from '../../client/informers/last-known.ts';
 import type { ApiClient } from '../../client/types.ts';
 

@@ -8,7 +8,7 @@ import { resources } from '../../api/resources.ts';
 import type { Uid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Trees } from '../../runtime/directory-removal/port.ts';
 import type { KubeletEvents } from '../pods/events.ts';

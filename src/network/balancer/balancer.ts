@@ -3,9 +3,10 @@
  * servers. Kubelet, proxy, DNS, controllers and scheduler connect to it, so none of them depends on the API server of
  * its own host.
  */
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import { type Backend, BackendPool, type Health, isRemote, parseTarget, remember, type Source } from './core/index.ts';
 import type { BalancedListener, ReadinessProbe, Routing, SavedTargets, TcpBalancing } from './port.ts';
 

@@ -3,9 +3,10 @@
  * sent once, so a loop through another resolver of this host ends at its second pass. Sources: RFC 2308, RFC 5452
  * (forged answers).
  */
-import type { Clock, RandomSource } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import { FLAG, HEADER_BYTES, isBelow, parseResponse, type Query, RCODE } from './core/index.ts';
 import type { DnsCodec, UpstreamExchange, UpstreamServer } from './port.ts';
 import { type CachedResponse, ResponseCache } from './response-cache.ts';

@@ -5,7 +5,7 @@
 
 import { ipFamilyOf } from '../../base/addresses/addresses.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import {
   CLASS_IN,
   type ClusterZone,

@@ -5,9 +5,9 @@
 import type { Node } from '../../api/generated/core/v1.ts';
 import { ownAddressesOf } from '../../api/kinds/nodes/nodes/own-addresses.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { InformerFactory } from '../../client/types.ts';
 import { type Backend, lastKnownNode, overlayChanges, type Peer, planOverlay } from './core/index.ts';
 import type { Family, OverlayKernel, PeerPath } from './core/port.ts';

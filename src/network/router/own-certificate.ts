@@ -1,7 +1,8 @@
 /** The host's own default certificate, reloaded periodically because an administrator may replace its files. */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Certificate } from './core/port.ts';
 import type { CertificateVerifier } from './port.ts';
 

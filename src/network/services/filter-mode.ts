@@ -1,8 +1,8 @@
-import type { Clock } from '../../base/clock.ts';
 import { inTurns } from '../../base/concurrency/in-turns.ts';
 import { createReadBack } from '../../base/concurrency/read-back.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { emptyNftState, type Family, guardTable, type NftOptions, NftTable, replaceTable } from './core/index.ts';
 import type { PacketFilter } from './core/port.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { ServicePort } from './core/index.ts';
 import type { ForwardTarget, Listener, PacketFilter, PickTarget, StreamForwarder } from './core/port.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';

@@ -6,9 +6,9 @@ import type { Secret } from '../../api/generated/core/v1.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import type { ConnectionInfo, HttpRequest, HttpResponse } from '../../apiserver/port.ts';
 import type { LoginObjects, LoginServer } from '../../apiserver/server/login-port.ts';
-import type { Clock, RandomSource, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import {
   type AuthorizeRequest,
   grant,

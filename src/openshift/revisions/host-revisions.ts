@@ -2,8 +2,9 @@
  * Manages the revisions of a master: runs an installer for each component, and takes part in planning as
  * RevisionLeader.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { checkReady } from '../../client/index.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../client/types.ts';
 import { keepLimit, type NodeReport } from './core/index.ts';

@@ -2,9 +2,10 @@
  * Installs revisions of one component on this host, and rolls back to the last good one when a new one does not become
  * healthy. Works without an API server, because all required data is on disk.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import {
   attemptOf,
   EMPTY_STATE,

@@ -4,7 +4,7 @@ import type { ConfigMap, Pod } from '../../api/generated/core/v1.ts';
 import { transitionTime } from '../../api/meta/conditions.ts';
 import type { ResourceType } from '../../api/meta/object.ts';
 import { decodeJson, number, object, own } from '../../base/decode.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { NodeStatus, OperatorCondition, StaticPodOperator } from '../operators/kinds/operator/index.ts';
 import type { NodeProgress, NodeReport, Revision, RevisionPhase, RevisionPlan } from './core/index.ts';
 import { OPERANDS, type Operand } from './port.ts';

@@ -21,10 +21,10 @@ import {
   storeLevelOf,
 } from '../../api/releases/manifest.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { timestamp } from '../../base/times.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import { compareReleases } from '../../base/versions/release-version.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../client/types.ts';
 import { nextSwitchStep, STABLE_MS, type SwitchRecord, snapshotAfterRollback } from './core/index.ts';

@@ -1,8 +1,8 @@
 /** Drains this host's own Node before an update, if the update requests it, and uncordons the Node afterwards. */
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError, ignore } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 
 /** Annotation of a Node that an update has cordoned, to distinguish it from a cordon by an administrator. */

@@ -2,9 +2,10 @@
  * Guard of an update: runs the former executable beside the new one and rolls back if the new one does not confirm in
  * time. It needs no API server. The service manager starts the guard at each boot during a trial.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { nextGuardStep } from './core/index.ts';
 import type { HostExecutables } from './port.ts';
 

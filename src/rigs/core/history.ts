@@ -4,7 +4,7 @@
  * not observed, the use ends at the time at which the controller notices it.
  */
 import { omitUndefined } from '../../base/json/omit-fields.ts';
-import { timeMs } from '../../base/times.ts';
+import { timeMs } from '../../base/time/timestamps.ts';
 import { type ClaimPhase, HISTORY_LIMITS, type Rig, type RigClaim, type RigUse } from '../kinds/rig-types.ts';
 
 /** Fields of a claim's planned outcome that the history needs. */

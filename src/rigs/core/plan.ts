@@ -8,10 +8,10 @@ import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { Condition } from '../../api/generated/meta/v1.ts';
 import { transitionTime } from '../../api/meta/conditions.ts';
 import { objectKey } from '../../api/meta/object.ts';
-import { parseDuration } from '../../base/duration.ts';
 import { omitEmpty, omitUndefined } from '../../base/json/omit-fields.ts';
 import { labelSelectorOf, matchesLabels } from '../../base/selector.ts';
-import { timeMs, timestamp } from '../../base/times.ts';
+import { parseDuration } from '../../base/time/duration.ts';
+import { timeMs, timestamp } from '../../base/time/timestamps.ts';
 import { claimedFixtures, fixtureDeviceName } from '../kinds/fixtures.ts';
 import {
   type ClaimPhase,

@@ -4,7 +4,7 @@
  */
 
 import { objectKey } from '../../api/meta/object.ts';
-import { timeMs } from '../../base/times.ts';
+import { timeMs } from '../../base/time/timestamps.ts';
 import type { RigClaim } from '../kinds/rig-types.ts';
 
 /** Key of the requester in its namespace. All claims with this key share the turns of the queue. */

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { Channel } from '../../wire/grpc/channel.ts';
 import { RpcError } from '../../wire/grpc/messages.ts';
 import { RpcCode } from '../../wire/grpc/port.ts';

@@ -1,8 +1,8 @@
 /** Translates pod and container configurations into messages of the container runtime interface. */
 import { withFields } from '../../api/podspec/fields/field.ts';
 import { CONTAINER_FIELDS, CRI_PROFILES, SECURITY_FIELDS } from '../../api/podspec/fields/table.ts';
-import { unknownCapability } from '../../base/capability-names.ts';
 import { decodeJson, flag, number, object, own, text as string } from '../../base/decode.ts';
+import { unknownCapability } from '../../base/linux/capability-names.ts';
 import { type ContainerConfig, type LinuxResources, RuntimeError, type SandboxConfig } from '../port.ts';
 import type { Draft } from './codec.ts';
 import type { createContainer, linuxResources, sandboxConfig } from './messages.ts';

@@ -1,10 +1,10 @@
 /** Implements the container runtime port over the container runtime interface (CRI) of containerd and CRI-O. */
 
 import { toUid } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { decodeJson, list, number, object, optional, text } from '../../base/decode.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { RpcCode } from '../../wire/grpc/port.ts';
 import {
   type ContainerStats,

@@ -6,7 +6,7 @@ import type { ContainerExtendedResourceRequest } from '../../api/generated/core/
 import { isApiError } from '../../api/meta/status.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import { resources } from '../../api/resources.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { Allocation } from '../core/devices/device-results.ts';
 

@@ -9,8 +9,8 @@ import type { Device, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import { matchesTerm } from '../../api/podspec/node-terms.ts';
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
-import type { Clock, RandomSource } from '../../base/clock.ts';
 import { ignore } from '../../base/errors.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { Informer } from '../../client/types.ts';
 import { rigOfDevice } from '../../rigs/kinds/fixtures.ts';
 import { RIG_GROUP, type Rig } from '../../rigs/kinds/rig-types.ts';

@@ -7,7 +7,7 @@
 
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { NodeName } from '../../base/brand.ts';
-import type { Timer } from '../../base/clock.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import type { Binding, Permit } from '../binding.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../core/pod-group.ts';
 import type { Unschedulable } from '../core/schedule.ts';

@@ -1,5 +1,5 @@
 /** Creates the report of `hyperedge status` from the gathered facts. */
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { Gathered } from '../../doctor/port.ts';
 import type {
   About,

@@ -1,8 +1,8 @@
 /** Formats the report as text: first the host, then the cluster, the alarms and the next commands. */
 
 import { humanDuration } from '../../api/printing/duration.ts';
-import { bytesText } from '../../base/bytes-text.ts';
-import { dateText, timeMs } from '../../base/times.ts';
+import { bytesText } from '../../base/text/bytes-text.ts';
+import { dateText, timeMs } from '../../base/time/timestamps.ts';
 import type { About, ClusterStatus, HostProcess, MemberStatus, NodeStatus, Pool, State } from '../port.ts';
 
 export interface TextOptions {

@@ -9,7 +9,7 @@ import { mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { timestamp } from '../../base/times.ts';
+import { timestamp } from '../../base/time/timestamps.ts';
 import type { StoreLog } from '../disk/port.ts';
 import { type Fallback, type FallbackResult, lostOf } from '../index.ts';
 import { flushDirectory, writeDurably } from './durable-files.ts';

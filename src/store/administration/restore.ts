@@ -5,8 +5,8 @@ import { mkdtemp, open, readdir, readFile, realpath, rename, rm, stat } from 'no
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { adding, counted, type OnProgress } from '../../base/command-line/progress.ts';
 import { CodedError, ifMissing } from '../../base/errors.ts';
-import { adding, counted, type OnProgress } from '../../base/progress.ts';
 import type { LogState, StoreLog } from '../disk/port.ts';
 import { contentOf, importInto, type Restored, restoreAs } from '../membership/offline.ts';
 import { flushDirectory } from './durable-files.ts';

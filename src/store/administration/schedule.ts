@@ -1,7 +1,8 @@
 /** Saves snapshots of the store at intervals with one timer. */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { StoreFiles } from './port.ts';
 import { listSnapshots } from './snapshots.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { jwtTokens, parseJwtOptions, type ReadKeyFile } from './jwt.ts';
 import type { Tokens } from './tokens.ts';
 

@@ -14,8 +14,8 @@ import {
   verify,
 } from 'node:crypto';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { AuthError } from '../core/auth/errors.ts';
 import type { Caller } from '../core/auth/types.ts';
 import type { Tokens } from './tokens.ts';

@@ -1,8 +1,8 @@
 /** The `Store` port over etcd's v3 API: `hyperedge etcd` or a real etcd. */
 
 import { storeRevision } from '../../base/brand.ts';
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { Channel, type ChannelOptions, type Metadata } from '../../wire/grpc/channel.ts';
 import { LOST } from '../../wire/grpc/client-calls.ts';
 import { RpcError } from '../../wire/grpc/messages.ts';

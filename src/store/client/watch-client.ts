@@ -5,9 +5,9 @@
  */
 
 import { storeRevision } from '../../base/brand.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Channel } from '../../wire/grpc/channel.ts';
 import type { ClientStream } from '../../wire/grpc/client-calls.ts';
 import { Reader, Writer } from '../../wire/protobuf/protobuf.ts';

@@ -1,6 +1,6 @@
 /** Values given by arguments and environment variables, each validated by its flag's kind. */
 
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { parseBoolean, parseInteger, parseUrls } from '../../wire/go-flag-values.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
 

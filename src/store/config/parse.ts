@@ -4,7 +4,7 @@
  * etcd's embed.Config.
  */
 import { isIP } from 'node:net';
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import type { EtcdUrl } from '../../wire/go-flag-values.ts';
 
 import { foundingProblem, parseInitialCluster } from './cluster.ts';

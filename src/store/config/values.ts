@@ -1,6 +1,6 @@
 /** Given values by flag name, with etcd's defaults. They have already been validated by kind. */
 
-import { parseDuration } from '../../base/duration.ts';
+import { parseDuration } from '../../base/time/duration.ts';
 import { type EtcdUrl, parseBoolean, parseInteger, parseUrls } from '../../wire/go-flag-values.ts';
 import { FLAGS, type FlagName } from './flags.ts';
 import { EtcdUsageProblem, type Given } from './given.ts';

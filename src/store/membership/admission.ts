@@ -3,9 +3,10 @@
  * peer port with a certificate of the cluster's own CA. The leader adds the new member as a learner, which the promoter
  * promotes after it has caught up.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { DialPeer, PeerUrls } from '../disk/port.ts';
 import { queryPeer, replaceMember } from '../recovery/replacement.ts';
 import type { Engine } from '../replication/engine.ts';

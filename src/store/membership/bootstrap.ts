@@ -1,7 +1,8 @@
 /** Determines the identity of a member and the state that raft starts from. */
-import type { Clock } from '../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { emptyStorage, type StoredState } from '../core/raft/index.ts';
 import type { DialPeer, LogState, PeerUrls, StoreLog } from '../disk/port.ts';
 import { recoverAlone } from '../recovery/quorum-loss.ts';

@@ -4,8 +4,9 @@
  * other voter could then never be elected. Therefore, this member continues to vote and to accept entries until a
  * majority of the remaining voters has persisted its removal. etcd waits for one second instead.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { NodeId } from '../core/raft/index.ts';
 import type { DialPeer } from '../disk/port.ts';
 import { queryPeer } from '../recovery/replacement.ts';

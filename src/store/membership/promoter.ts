@@ -1,7 +1,8 @@
 /** Completes the membership of replacements and joining members, which no administrator promotes. */
-import type { Clock, Timer } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Member } from './cluster.ts';
 

@@ -1,6 +1,6 @@
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { Command } from '../replication/peers/entry-codec.ts';
 

@@ -4,9 +4,10 @@
  * old ID with a new one in one configuration change. The new member receives everything as a learner and is promoted
  * when it has caught up.
  */
-import type { Clock } from '../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { DialPeer } from '../disk/port.ts';
 import { encodeJoining, hex, type Member, memberIdOf } from '../membership/cluster.ts';
 import type { Engine } from '../replication/engine.ts';

@@ -1,7 +1,7 @@
 /** Applies committed entries: proposals of this member as the leader, and proposals of other leaders. */
 
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { splitEvents } from '../core/messages/event.ts';
 import { MvccError } from '../core/mvcc/errors.ts';
 import type { DecidedRevision } from '../core/mvcc/machine.ts';

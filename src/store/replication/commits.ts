@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { LogBatch, StoreLog } from '../disk/port.ts';
 
 export interface CommitsDeps {

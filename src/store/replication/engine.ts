@@ -4,9 +4,9 @@
  * single member.
  */
 
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { splitEvents } from '../core/messages/event.ts';
 import type { RangeRequest, TxnRequest } from '../core/messages/kv.ts';
 import { MvccError } from '../core/mvcc/errors.ts';

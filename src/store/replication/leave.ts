@@ -1,7 +1,8 @@
 /** Steps of a member before it stops, so that no client request fails. */
-import type { Clock } from '../../base/clock.ts';
+
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { RpcListener } from '../../wire/grpc/port.ts';
 import type { NodeId } from '../core/raft/index.ts';
 import type { Engine } from './engine.ts';

@@ -3,8 +3,8 @@
  * together. A failed proposal is rolled back.
  */
 
-import type { Clock, Timer } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { TxnRequest } from '../core/messages/kv.ts';
 import type { Lease } from '../core/mvcc/leases.ts';
 import { type DecidedRevision, type Decision, type Pinned, ValuesNeeded } from '../core/mvcc/machine.ts';

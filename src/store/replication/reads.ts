@@ -2,8 +2,8 @@
  * Reads of the store. Linearizable reads wait for ReadIndex, and values that are not in memory are read from the log.
  */
 
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { EventType, splitEvents } from '../core/messages/event.ts';
 import type { RangeRequest } from '../core/messages/kv.ts';
 import { MvccError } from '../core/mvcc/errors.ts';

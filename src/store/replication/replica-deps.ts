@@ -1,6 +1,7 @@
 /** Dependencies of a replica, and the state machine that it drives. */
-import type { Clock } from '../../base/clock.ts';
+
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { ConfState, Entry, Message, NodeId, RaftConfig, SnapshotMeta, StoredState } from '../core/raft/index.ts';
 import type { LogBatch, StoredHardState, StoreLog } from '../disk/port.ts';
 

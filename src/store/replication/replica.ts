@@ -2,8 +2,9 @@
  * Drives this member's raft state machine: ticks it, delivers its messages, persists its entries and state, applies
  * committed entries and serves ReadIndex. All work that is queued while the disk is busy is persisted in one write.
  */
-import type { Timer } from '../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../base/errors.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import {
   type ConfState,
   createRaft,

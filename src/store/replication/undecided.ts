@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { Pending } from './pending.ts';
 import { leaderFailed, notLeader } from './refusals.ts';
 

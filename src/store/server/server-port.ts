@@ -1,8 +1,8 @@
 /** Dependencies of a store, and its interface to the composition. */
 
-import type { Clock, RandomSource } from '../../base/clock.ts';
+import type { ProcessFacts } from '../../base/linux/process-facts.ts';
 import type { Log } from '../../base/log.ts';
-import type { ProcessFacts } from '../../base/process-facts.ts';
+import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { RpcListener } from '../../wire/grpc/port.ts';
 import type { PasswordHasher } from '../auth/password.ts';
 import type { Tokens } from '../auth/tokens.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { Reader, type Writer } from '../../wire/protobuf/protobuf.ts';
 import { encodeJoining, hex, type Member, memberIdOf } from '../membership/cluster.ts';
 import type { Engine } from '../replication/engine.ts';

@@ -4,8 +4,8 @@
  * expires any lease. The two quorums overlap, so a keep-alive survives the failure of its leader.
  */
 
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { Reader, Writer } from '../../wire/protobuf/protobuf.ts';
 import type { NodeId } from '../core/raft/index.ts';
 import { jointVote } from '../core/raft/quorum.ts';

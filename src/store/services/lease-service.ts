@@ -1,6 +1,6 @@
-import type { Clock, Timer } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { StreamCall, StreamHandler } from '../../wire/grpc/port.ts';
 import { firstNumbers } from '../../wire/protobuf/protobuf.ts';
 import { MvccError } from '../core/mvcc/errors.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../base/clock.ts';
 import { CodedError } from '../../base/errors.ts';
-import type { Histogram } from '../../base/histogram.ts';
 import type { Log } from '../../base/log.ts';
+import type { Histogram } from '../../base/metrics/histogram.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { StreamCall, StreamHandler } from '../../wire/grpc/port.ts';
 import { firstNumbers } from '../../wire/protobuf/protobuf.ts';
 import type { StoreLog } from '../disk/port.ts';

@@ -3,7 +3,7 @@
  * (clientv3.WithRequireLeader). Without a known leader, calls are rejected and streams end. Source: etcd
  * api/v3rpc/interceptor.go.
  */
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { type CallIdentity, RpcCode, type StreamCall, type StreamHandler } from '../../wire/grpc/port.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { StreamHandlers } from './local-client.ts';

@@ -3,7 +3,7 @@
  * starts in the past or its client reads slowly. A watch that is behind catches up from history in pieces of whole
  * revisions, as fast as its client reads. So a slow client uses neither memory nor the time of other clients.
  */
-import type { Timer } from '../../base/clock.ts';
+import type { Timer } from '../../base/time/clock.ts';
 import type { StreamCall, StreamHandler } from '../../wire/grpc/port.ts';
 import type { Change, DecidedRevision } from '../core/mvcc/machine.ts';
 import { Watchers } from '../core/mvcc/watchers.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import type { StreamCall } from '../../wire/grpc/port.ts';
 import type { WatchCreateRequest } from '../core/messages/watch.ts';
 import type { Change } from '../core/mvcc/machine.ts';

@@ -2,7 +2,7 @@
  * Creates `index.html` of a bundle: its sections with links to their files. The page has no scripts and loads no other
  * files.
  */
-import { bytesText } from '../../base/bytes-text.ts';
+import { bytesText } from '../../base/text/bytes-text.ts';
 import type { BundleReport, EntryReport, SectionReport } from '../port.ts';
 
 const STYLE =

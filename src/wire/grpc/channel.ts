@@ -6,10 +6,10 @@
 import { connect as connectNet, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { hostOfUrl, portOfUrl } from '../../base/addresses/url-endpoint.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
 import { UnderWay } from '../../base/concurrency/running-count.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock, Timer } from '../../base/time/clock.ts';
 import { encodeHeaders } from '../http2/hpack.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import { ClientStream, type ClientStreamEvents, UnaryExchange, type UnaryOutcome } from './client-calls.ts';

@@ -1,8 +1,8 @@
 /** Shared code of the clients and servers on the kubelet's plug-in sockets. */
 import { pathToFileURL } from 'node:url';
-import type { Clock } from '../../base/clock.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import type { Clock } from '../../base/time/clock.ts';
 import { Reader, WireError, Writer } from '../protobuf/protobuf.ts';
 import { Channel } from './channel.ts';
 import { createRpcListener } from './listener.ts';

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { IssuerTokens, SIGNING_ALGORITHMS } from '../../../src/apiserver/authentication/issuers.ts';
 import { parseToken } from '../../../src/apiserver/authentication/jwt.ts';
 import type { BackendConnector } from '../../../src/apiserver/port.ts';
-import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { ManualClock, settle, systemClock } from '../../client/clocks.ts';
 import { slack } from '../../support/slack.ts';
 

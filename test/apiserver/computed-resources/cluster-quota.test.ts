@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { clusterTotals, holdsFor } from '../../../src/api/quota/cluster.ts';
-import type { Clock } from '../../../src/base/clock.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import { createMemoryStore, type MemoryStore } from '../../conformance/memory-store.ts';
 import { startServer, type TestServer } from '../harness.ts';

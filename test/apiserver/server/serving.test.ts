@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import type { Clock } from '../../../src/base/clock.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import { createMemoryStore } from '../../conformance/memory-store.ts';
 import { startServer } from '../harness.ts';

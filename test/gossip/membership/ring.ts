@@ -1,7 +1,7 @@
 /** Members on loopback with real sockets and real time, for tests. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Clock, RandomSource } from '../../../src/base/clock.ts';
 import { type Log, silentLog } from '../../../src/base/log.ts';
+import type { Clock, RandomSource } from '../../../src/base/time/clock.ts';
 import { type GossipConfig, promptConfig } from '../../../src/gossip/core/index.ts';
 import { createMemberlistTransport, encodeMessage, Keyring, serfCodec } from '../../../src/gossip/memberlist/index.ts';
 import type { Membership, RingMember } from '../../../src/gossip/membership/deps.ts';

@@ -1,7 +1,7 @@
 /** API server with its OAuth server, and the requests of `oc login`. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { systemClock, systemRandom } from '../../../src/host/process/process.ts';
 import { createOAuthServer, type IdentityProvider } from '../../../src/openshift/oauth/index.ts';
 import { createWeb, issuedBy, ldap, PasswordThread } from '../../../src/openshift/oauth/io/index.ts';

@@ -1,8 +1,8 @@
 /** The installer of a host without an API server works with the data on its disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Clock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import type { NodeReport } from '../../../src/openshift/revisions/core/index.ts';
 import { RevisionInstaller, type Target } from '../../../src/openshift/revisions/installer.ts';

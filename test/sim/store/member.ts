@@ -1,6 +1,6 @@
-import type { Clock } from '../../../src/base/clock.ts';
 import { messageOf } from '../../../src/base/errors.ts';
 import { createLog, type Log, silentLog } from '../../../src/base/log.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { simpleTokens } from '../../../src/store/auth/auth-tokens.ts';
 import type { PasswordHasher } from '../../../src/store/auth/password.ts';
 import type { Tokens } from '../../../src/store/auth/tokens.ts';

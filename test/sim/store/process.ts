@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../../src/base/clock.ts';
+import type { Clock, Timer } from '../../../src/base/time/clock.ts';
 import type { Timeline } from '../raft/timeline.ts';
 
 const EPOCH_MS = 1_700_000_000_000;

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Clock } from '../../../src/base/clock.ts';
 import { createLog, silentLog } from '../../../src/base/log.ts';
+import type { Clock } from '../../../src/base/time/clock.ts';
 import { takeInChild } from '../../../src/host/store/snapshot-child.ts';
 import { storeFiles } from '../../../src/host/store/store-files.ts';
 import { scheduleSnapshots } from '../../../src/store/administration/schedule.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, readFile as readText, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, test } from 'node:test';
-import { parseDuration } from '../../../src/base/duration.ts';
+import { parseDuration } from '../../../src/base/time/duration.ts';
 import { planEtcd } from '../../../src/host/store/run.ts';
 import { FLAGS } from '../../../src/store/config/flags.ts';
 import { type EtcdParsed, EtcdUsageProblem, readFile, settingsOf } from '../../../src/store/config/index.ts';

@@ -3,7 +3,7 @@
  * property per entry; the runtime specification and the CRI message are built from the entries. Source:
  * kuberuntime_container.go, security_context.go.
  */
-import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
+import { MASKED_PATHS, READONLY_PATHS } from '../../../base/linux/masked-paths.ts';
 import type { AppArmorProfile } from '../../generated/core/v1.ts';
 import { type FieldOwner, field, type Part, type ValuesOf } from './field.ts';
 

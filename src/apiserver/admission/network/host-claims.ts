@@ -4,7 +4,7 @@
  */
 
 import type { KubeObject } from '../../../api/meta/object.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { CLAIMS, HOST_CLAIMS, recordedClaims } from '../../../network/router/core/index.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 

@@ -5,7 +5,7 @@
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { UID_RANGE } from '../../../api/kinds/cluster/namespaces/security.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import {
   type AdmissionDecision,
   admitPod,

@@ -8,7 +8,7 @@ import type { Container, Pod, PodSpec } from '../../../api/generated/core/v1.ts'
 import type { ObjectMeta } from '../../../api/generated/meta/v1.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { PodLike, Violation } from '../../core/pod-security/check.ts';
 import { detailsText, evaluatePod } from '../../core/pod-security/evaluate.ts';
 import { ExistingPods, MAX_EXISTING_PODS } from '../../core/pod-security/existing.ts';

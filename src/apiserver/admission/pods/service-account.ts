@@ -1,7 +1,7 @@
 /** Defaults a pod's service account and mounts its token. Source: plugin/pkg/admission/serviceaccount. */
 
 import type { Container, Pod, PodSpec, ServiceAccount, Volume } from '../../../api/generated/core/v1.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { AdmissionPlugin } from '../admission.ts';

@@ -7,7 +7,7 @@ import type { ResourceQuota } from '../../../api/generated/core/v1.ts';
 import { ApiError } from '../../../api/meta/status.ts';
 import { type Amounts, addTo, amountsOf, beyond, listOf, sameAmounts } from '../../../api/quota/amounts.ts';
 import { checkRequest, type QuotaRequest, type QuotaState } from '../../../api/quota/check.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 
 /** Maximum number of attempts. Each conflict means that another write succeeded. */

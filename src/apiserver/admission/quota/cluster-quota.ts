@@ -12,7 +12,7 @@ import { amountsOf } from '../../../api/quota/amounts.ts';
 import { checkRequest, type QuotaState } from '../../../api/quota/check.ts';
 import { asResourceQuota, clusterTotals, holdsFor } from '../../../api/quota/cluster.ts';
 import { evaluatorOf, type GroupResource } from '../../../api/quota/evaluators.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';

@@ -5,7 +5,7 @@ import { errors } from '../../../api/meta/status.ts';
 import { amountsOf } from '../../../api/quota/amounts.ts';
 import type { LimitedResource, QuotaRequest } from '../../../api/quota/check.ts';
 import { evaluatorOf } from '../../../api/quota/evaluators.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { forbid, forbidWithoutName, isFor } from '../subject.ts';

@@ -6,7 +6,7 @@
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import {
   recordFailure,
   recordImage,

@@ -7,7 +7,7 @@ import { semanticEqual } from '../../../api/meta/equality.ts';
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import {
   parsePullSpec,
   recordFailure,

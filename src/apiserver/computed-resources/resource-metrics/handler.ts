@@ -3,7 +3,7 @@
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { METRICS_GROUP } from '../../../api/kinds/nodes/nodemetrics/index.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { negotiate, negotiateList } from '../../http/negotiate.ts';

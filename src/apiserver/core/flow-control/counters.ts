@@ -1,5 +1,5 @@
 /** Counters of one flow schema at one priority level. The API server exposes them with upstream's names. */
-import { Histogram } from '../../../base/histogram.ts';
+import { Histogram } from '../../../base/metrics/histogram.ts';
 import type { RejectReason } from './types.ts';
 
 export const QUEUE_LENGTH_BOUNDS: readonly number[] = [0, 10, 25, 50, 100, 250, 500, 1000];

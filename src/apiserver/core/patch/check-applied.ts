@@ -1,7 +1,7 @@
 /** Checks whether an applied configuration fits the schema. */
 import type { ListNode, ScalarType, SchemaNode } from '../../../api/schema/node.ts';
-import { goText } from '../../../base/go-text.ts';
 import { parseJson } from '../../../base/json/json.ts';
+import { goText } from '../../../base/text/go-text.ts';
 import { isObject, isScalar, type JsonObject, type JsonValue } from './document.ts';
 import { untyped } from './errors.ts';
 import { itemElement } from './shape.ts';

@@ -4,9 +4,9 @@
  */
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AuditMode, AuditSink } from '../../audit/port.ts';
 import { OldFiles } from './old-files.ts';
 

@@ -5,7 +5,7 @@ import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import { validateAnnotations, validateLabels } from '../../../api/meta/validation.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { admitBody } from '../../pipeline/admission.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import type { WriteContext } from '../context.ts';

@@ -9,7 +9,7 @@ import { transitionTime } from '../../../api/meta/conditions.ts';
 import { ApiError, errors, type Status } from '../../../api/meta/status.ts';
 import type { UserInfo } from '../../../api/registry/definition.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { isPodReady } from '../../../controllers/framework/core/pods.ts';
 import type { DeleteOptions } from '../../pipeline/options.ts';
 import { conflictMessage, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';

@@ -5,7 +5,7 @@ import type { Node, Pod, ServiceAccount } from '../../../api/generated/core/v1.t
 import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { TokenOrder } from '../../authentication/service-accounts.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';

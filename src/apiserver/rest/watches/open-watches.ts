@@ -2,7 +2,7 @@
  * Open watches share one timer and one stop signal. With thousands of idle watches, a timer and a listener for each
  * would need much memory.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { RequestInfo } from '../../http/request-info.ts';
 import type { LoopContext } from '../context.ts';
 import { WatchPace } from './watch-pace.ts';

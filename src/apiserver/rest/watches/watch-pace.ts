@@ -5,7 +5,7 @@
  * that a client sees the events of different kinds in the order of the changes, even while one watch is paced.
  */
 import { setImmediate } from 'node:timers';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 
 /** Interval between the writes of a paced connection, in milliseconds. */
 const PAUSE_MS = 5;

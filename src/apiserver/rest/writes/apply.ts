@@ -4,7 +4,7 @@ import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors, isApiError } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { applyServerSide, applySteps, checkConfiguration } from '../../core/patch/index.ts';
 import { type DecodedKind, decodeObject, shownText } from '../../pipeline/decode-object.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';

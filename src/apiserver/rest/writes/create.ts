@@ -3,7 +3,7 @@
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import { isSet } from '../../../api/meta/validation.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { admissionOfWrite, storeAdmitted } from '../../pipeline/admission.ts';
 import { toStored } from '../../pipeline/kinds.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, type WriteRequest } from '../../pipeline/write-request.ts';

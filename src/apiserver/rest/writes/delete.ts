@@ -7,7 +7,7 @@
 import { type KubeObject, nextGeneration } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { DeleteOptions } from '../../pipeline/options.ts';
 import { metadataOf, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';

@@ -1,7 +1,7 @@
 /** Tracks field ownership in `metadata.managedFields` on every write. */
 
 import type { JsonObject, JsonValue, KubeObject, ObjectMeta } from '../../../api/meta/object.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { StoreError } from '../../../store/port.ts';
 import { faultOfManagedFields, managedFieldsAfter, managedFieldsSteps } from '../../core/patch/index.ts';
 import { fromStored, type ServedKind } from '../../pipeline/kinds.ts';

@@ -4,7 +4,7 @@ import { fieldError, invalid } from '../../../api/meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { goText } from '../../../base/go-text.ts';
+import { goText } from '../../../base/text/go-text.ts';
 import { jsonPatch } from '../../core/patch/json-patch.ts';
 import { mergeInto } from '../../core/patch/merge-patch.ts';
 import { strategicMergeInto } from '../../core/patch/strategic.ts';

@@ -7,7 +7,7 @@ import type { Scale } from '../../../api/generated/autoscaling/v1.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { ScaleMapping } from '../../../api/registry/definition.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { applyServerSide, jsonPatch, mergePatch, ownersAfterScale, ownersOfScale } from '../../core/patch/index.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';

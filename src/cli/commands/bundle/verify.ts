@@ -1,4 +1,4 @@
-import { transferring } from '../../../base/progress.ts';
+import { transferring } from '../../../base/command-line/progress.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { load } from './releases.ts';

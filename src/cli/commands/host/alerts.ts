@@ -1,4 +1,4 @@
-import { printable, printableLine } from '../../../base/printable.ts';
+import { printable, printableLine } from '../../../base/text/printable.ts';
 import type { HostAlertReport } from '../../../host/alerts/alerts.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';

@@ -1,4 +1,4 @@
-import { printable, printableLine } from '../../../base/printable.ts';
+import { printable, printableLine } from '../../../base/text/printable.ts';
 import type { CheckReport, DoctorReport, Result } from '../../../doctor/port.ts';
 import { usesColours } from '../../colours.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';

@@ -1,4 +1,4 @@
-import { nearest } from '../../../base/nearest.ts';
+import { nearest } from '../../../base/text/nearest-word.ts';
 import { type Command, type CommandGroup, UsageError } from '../../command.ts';
 import { commandLines, helpOf, listing, widthOf } from '../../help.ts';
 import { TOPICS } from '../../topics.ts';

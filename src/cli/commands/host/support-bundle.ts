@@ -1,6 +1,6 @@
-import { bytesText } from '../../../base/bytes-text.ts';
-import { parseDuration } from '../../../base/duration.ts';
 import { parseBytes } from '../../../base/quantity.ts';
+import { bytesText } from '../../../base/text/bytes-text.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 
 const DEFAULT_SINCE = '24h';

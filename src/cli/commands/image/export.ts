@@ -1,4 +1,4 @@
-import { transferring } from '../../../base/progress.ts';
+import { transferring } from '../../../base/command-line/progress.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 import { openStore } from './store.ts';
 

@@ -1,5 +1,5 @@
+import type { Progress, Transfer } from '../../../base/command-line/progress.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
-import type { Progress, Transfer } from '../../../base/progress.ts';
 import type { ImageStore } from '../../../host/node/images.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';

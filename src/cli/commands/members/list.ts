@@ -1,4 +1,4 @@
-import { bytesText } from '../../../base/bytes-text.ts';
+import { bytesText } from '../../../base/text/bytes-text.ts';
 import type { MemberReport } from '../../../host/store/administration.ts';
 import type { Command, Invocation } from '../../command.ts';
 import { printDocument, printTable } from '../../printers.ts';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { bytesText } from '../../../base/bytes-text.ts';
+import { bytesText } from '../../../base/text/bytes-text.ts';
 import { type Command, ROOT_FLAG, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';

@@ -1,4 +1,4 @@
-import { transferring } from '../../../base/progress.ts';
+import { transferring } from '../../../base/command-line/progress.ts';
 import { type Command, integerFlag, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';

@@ -1,5 +1,5 @@
-import { bytesText } from '../../../base/bytes-text.ts';
-import { type OnProgress, transferring } from '../../../base/progress.ts';
+import { type OnProgress, transferring } from '../../../base/command-line/progress.ts';
+import { bytesText } from '../../../base/text/bytes-text.ts';
 import { type Command, integerFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';

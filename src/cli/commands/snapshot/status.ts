@@ -1,4 +1,4 @@
-import { bytesText } from '../../../base/bytes-text.ts';
+import { bytesText } from '../../../base/text/bytes-text.ts';
 import type { Command } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
 

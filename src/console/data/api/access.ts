@@ -5,8 +5,8 @@
 
 import type { ResourceType } from '../../../api/meta/object.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { Api } from './api.ts';
 
 export interface AccessRequest {

@@ -3,8 +3,8 @@
  * connection has the reason 'ServiceUnavailable'.
  */
 import { ApiError, type Status } from '../../../api/meta/status.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 
 /** Sends a request with the user's token. After a response 401, the token is renewed. */
 export type Send = (path: string, request: RequestInit) => Promise<Response>;

@@ -6,7 +6,7 @@
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { BoundedMap } from '../../../base/bounded-map.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { collectionPath, query } from '../../../client/resource-path.ts';
 import type { Api } from './api.ts';
 import { type ServedKind, servedKinds } from './discovery.ts';

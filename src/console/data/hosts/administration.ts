@@ -1,6 +1,5 @@
 /** State of the store, snapshots and uploads of hosts, from the kubelets through the node proxy. */
 import type { Node } from '../../../api/generated/core/v1.ts';
-import type { Clock } from '../../../base/clock.ts';
 import {
   anything,
   type Decoded,
@@ -15,6 +14,7 @@ import {
   text,
 } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { type Api, hostPath } from '../api/api.ts';
 import { bytesText } from '../format.ts';
 import { isMaster } from './contact.ts';

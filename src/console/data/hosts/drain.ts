@@ -1,9 +1,9 @@
 /** Cordon and drain of a node, as kubectl does: evictions respect disruption budgets. */
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { sleep } from '../../../base/sleep.ts';
+import type { Clock } from '../../../base/time/clock.ts';
+import { sleep } from '../../../base/time/sleep.ts';
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
 import { type Api, MERGE_PATCH } from '../api/api.ts';
 import { FIELD_MANAGER } from '../api/apply.ts';

@@ -5,7 +5,7 @@
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
 import { CONFIG_MAPS, SECRETS } from '../api/resources.ts';

@@ -1,9 +1,9 @@
 /** Restarts control-plane components of a host, including the API server that serves the console. */
 import { ApiError } from '../../../api/meta/status.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { type Decoded, decode, list, object, optional, text } from '../../../base/decode.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { sleep } from '../../../base/sleep.ts';
+import type { Clock } from '../../../base/time/clock.ts';
+import { sleep } from '../../../base/time/sleep.ts';
 import { type Api, hostPath } from '../api/api.ts';
 import { LineSplitter } from '../watch/lines.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { ApiError } from '../../../api/meta/status.ts';
-import type { Clock, RandomSource } from '../../../base/clock.ts';
+import type { Clock, RandomSource } from '../../../base/time/clock.ts';
 import { Backoff } from '../../../client/backoff.ts';
 import { query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';

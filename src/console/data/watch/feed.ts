@@ -13,8 +13,8 @@
  */
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';
 import { ApiError, isApiError, type Status } from '../../../api/meta/status.ts';
-import type { Clock, RandomSource, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Clock, RandomSource, Timer } from '../../../base/time/clock.ts';
 import { Backoff } from '../../../client/backoff.ts';
 import { query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';

@@ -1,6 +1,6 @@
 /** Feeds that pages share: one watch per collection and selector, however many views show it. */
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
-import type { Timer } from '../../../base/clock.ts';
+import type { Timer } from '../../../base/time/clock.ts';
 import { collectionPath } from '../../../client/resource-path.ts';
 import { Feed, type FeedContext, type FeedSource } from './feed.ts';
 

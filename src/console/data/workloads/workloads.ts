@@ -3,7 +3,7 @@ import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from '../../../ap
 import type { CronJob, Job } from '../../../api/generated/batch/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { ApiError } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { objectPath, query } from '../../../client/resource-path.ts';
 import { type Api, MERGE_PATCH, STRATEGIC_PATCH } from '../api/api.ts';
 import { FIELD_MANAGER } from '../api/apply.ts';

@@ -7,7 +7,7 @@ import type { ControllerRevision } from '../../../api/generated/apps/v1.ts';
 import type { PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import type { JsonObject, KubeObject } from '../../../api/meta/object.ts';
 import { decodeJson, fields, object, own } from '../../../base/decode.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists, jsonIgnoringEmptyLists } from './equality.ts';
 import { controllerReference } from './ownership.ts';
 import { templateHash } from './template-hash.ts';

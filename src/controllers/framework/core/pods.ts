@@ -1,7 +1,7 @@
 /** State of pods as controllers evaluate it, and the order in which surplus pods are deleted. */
 
 import type { Pod, PodCondition } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 
 export function podCondition(pod: Pod, type: string): PodCondition | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type);

@@ -3,8 +3,9 @@
  * discovery and, if they are many, one list of each kind over all namespaces instead of one per namespace and kind.
  * No object can be created in a terminating namespace, so a result remains complete: later changes only remove objects.
  */
-import type { Clock } from '../../../base/clock.ts';
+
 import { Slots } from '../../../base/concurrency/slots.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AnyKind } from '../../framework/capabilities.ts';
 import type { DiscoveredKind, Discovery } from '../../framework/discovery.ts';
 

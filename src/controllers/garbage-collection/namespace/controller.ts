@@ -9,7 +9,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { Slots } from '../../../base/concurrency/slots.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
 import type { AnyKind } from '../../framework/capabilities.ts';

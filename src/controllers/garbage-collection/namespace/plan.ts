@@ -5,7 +5,7 @@
 
 import type { NamespaceCondition } from '../../../api/generated/core/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 
 /** Result of one pass over all namespaced kinds. */
 export interface SweepResult {

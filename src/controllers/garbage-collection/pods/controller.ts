@@ -5,7 +5,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from './plan.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 export interface PodGcSnapshot {

@@ -5,7 +5,7 @@
 import type { Condition } from '../../../api/generated/meta/v1.ts';
 import type { StorageVersionMigration } from '../../../api/kinds/cluster/storageversionmigrations/index.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 
 export type MigrationState = 'Running' | 'Succeeded' | 'Failed';
 

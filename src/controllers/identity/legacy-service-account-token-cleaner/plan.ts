@@ -5,7 +5,7 @@
  */
 
 import type { Pod, Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
-import { dateText } from '../../../base/times.ts';
+import { dateText } from '../../../base/time/timestamps.ts';
 
 export const TRACKING = {
   namespace: 'kube-system',

@@ -11,7 +11,7 @@ import {
 } from '../../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { NODE_PREFIX, rejectionReason, SIGNER } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../api/kinds/identity/certificatesigningrequests/signer-port.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { namesRejection, type ServingEvidence } from './serving-names.ts';
 
 export interface ApprovalSnapshot {

@@ -14,7 +14,7 @@ import {
 } from '../../../api/kinds/nodes/nodes/serving-addresses.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';

@@ -7,7 +7,7 @@ import {
   rejectionReason,
 } from '../../../api/kinds/identity/certificatesigningrequests/policy.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { awaitsSignature, BACKDATE_MS, validityMs } from './approval.ts';
 import { inspect, nameOf, pemOf } from './requests-controller.ts';

@@ -5,7 +5,7 @@
 
 import type { ServiceCidr } from '../../../api/kinds/network/servicecidrs/index.ts';
 import { isInNetwork } from '../../../base/addresses/addresses.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { PlanContext } from '../../framework/core/plan-context.ts';
 
 const FINALIZER = 'networking.k8s.io/service-cidr-finalizer';

@@ -13,7 +13,7 @@ import type {
 } from '../../../api/devices/types.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { isPodTerminal } from '../../framework/core/pods.ts';
 
 /** NoExecute taints by driver, pool and device, from the newest generation of each pool. */

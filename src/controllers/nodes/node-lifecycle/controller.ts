@@ -4,7 +4,7 @@ import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node, NodeCondition, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';

@@ -5,9 +5,9 @@
  */
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../../client/types.ts';
 import { failedBefore, newlyFailed, planFailedNode, type RingMemberState } from './gossip.ts';
 import type { RingView } from './ring-port.ts';

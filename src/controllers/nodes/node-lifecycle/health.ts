@@ -6,7 +6,7 @@
 
 import type { Lease } from '../../../api/generated/coordination/v1.ts';
 import type { Node, NodeCondition } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 
 export interface HealthTimes {
   readonly gracePeriodMs: number;

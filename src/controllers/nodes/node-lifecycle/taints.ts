@@ -4,7 +4,7 @@
  */
 
 import type { Node, Taint } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { readyCondition } from './health.ts';
 
 export const NOT_READY = 'node.kubernetes.io/not-ready';

@@ -8,7 +8,7 @@ import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes
 import { FILE_SYSTEM_RESIZE_PENDING, resizeStatusOf, withoutResizing } from '../../../api/volumes/expansion.ts';
 import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
 import { compareQuantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 
 export type ExpandPlan =
   | { readonly kind: 'keep' }

@@ -5,7 +5,7 @@
 import type { CronJob, CronJobStatus, Job } from '../../../api/generated/batch/v1.ts';
 import type { ObjectReference } from '../../../api/generated/core/v1.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { timeMs, timestamp } from '../../../base/times.ts';
+import { timeMs, timestamp } from '../../../base/time/timestamps.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { lastTime, parseSchedule, type Schedule, splitZone } from './schedule.ts';

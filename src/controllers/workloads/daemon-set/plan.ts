@@ -3,7 +3,7 @@
 import type { DaemonSet, DaemonSetStatus } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { omitEmpty, omitUndefined } from '../../../base/json/omit-fields.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { availableInMs, isPodAvailable, isPodReady, isPodTerminal } from '../../framework/core/pods.ts';

@@ -2,7 +2,7 @@
 
 import type { DeploymentCondition } from '../../../api/generated/apps/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 
 export type ConditionType = 'Available' | 'Progressing' | 'ReplicaFailure';
 

@@ -4,7 +4,7 @@
  */
 
 import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { maxReplicasOf } from './annotations.ts';
 import type { Draft } from './draft.ts';
 import { availableReplicas, type Sizes, specReplicas, totalAvailable, totalSpecReplicas } from './sizes.ts';

@@ -5,7 +5,7 @@
 
 import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import { omitEmpty, omitUndefined } from '../../../base/json/omit-fields.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { type ConditionState, findCondition, removeCondition, renewCondition, setCondition } from './conditions.ts';
 import { type Sizes, totalAvailable, totalReady, totalReplicas, totalSpecReplicas } from './sizes.ts';

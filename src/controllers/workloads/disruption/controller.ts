@@ -13,7 +13,7 @@ import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { candidateWaker } from '../../framework/candidates.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';

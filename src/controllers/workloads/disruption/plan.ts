@@ -7,7 +7,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import type { Condition, OwnerReference } from '../../../api/generated/meta/v1.ts';
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/generated/policy/v1.ts';
 import { withCondition } from '../../../api/meta/conditions.ts';
-import { timeMs, timestamp } from '../../../base/times.ts';
+import { timeMs, timestamp } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { resolveIntOrPercent } from '../../framework/core/int-or-percent.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';

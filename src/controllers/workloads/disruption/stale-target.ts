@@ -4,7 +4,7 @@
  */
 
 import type { Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { isPodTerminal, podCondition } from '../../framework/core/pods.ts';
 
 const STALE_AFTER_MS = 2 * 60_000;

@@ -9,7 +9,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';
 import { formatLabelSelector, labelSelectorOf } from '../../../base/selector.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import type { Capabilities } from '../../framework/capabilities.ts';
 import type { Reading } from './plan.ts';
 import type { PodMetric } from './usage.ts';

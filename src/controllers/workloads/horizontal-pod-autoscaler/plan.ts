@@ -17,7 +17,7 @@ import type { Pod } from '../../../api/generated/core/v1.ts';
 import { withCondition } from '../../../api/meta/conditions.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { behaviorOf, limit, remember, type ScaleMemory, stabilize } from './limits.ts';
 import {

@@ -5,7 +5,7 @@
 
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { quantityMilliValue, tryParseQuantity } from '../../../base/quantity.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { isPodReady, podCondition } from '../../framework/core/pods.ts';
 
 /**

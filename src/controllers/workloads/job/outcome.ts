@@ -3,7 +3,7 @@
  */
 
 import type { Job, JobCondition } from '../../../api/generated/batch/v1.ts';
-import { timeMs, timestamp } from '../../../base/times.ts';
+import { timeMs, timestamp } from '../../../base/time/timestamps.ts';
 import { metSuccessPolicy } from './policies.ts';
 import type { JobProgress } from './progress.ts';
 

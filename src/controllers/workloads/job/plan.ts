@@ -3,7 +3,7 @@
 import type { Job, JobCondition, JobStatus } from '../../../api/generated/batch/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';
 import { omitEmpty } from '../../../base/json/omit-fields.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
 import { isPodReady, podsToDelete } from '../../framework/core/pods.ts';

@@ -2,7 +2,7 @@
 
 import type { Job } from '../../../api/generated/batch/v1.ts';
 import type { Container, ContainerStatus, Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { podCondition } from '../../framework/core/pods.ts';
 import { podFromTemplate } from '../replica-set/plan.ts';

@@ -7,7 +7,7 @@ import type { ReplicaSet, ReplicaSetStatus } from '../../../api/generated/apps/v
 import type { Pod, PodTemplateSpec, ReplicationControllerCondition } from '../../../api/generated/core/v1.ts';
 import type { ObjectMeta } from '../../../api/meta/object.ts';
 import { type LabelSelector, matchesLabels, selectorOfLabels } from '../../../base/selector.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { type Claim, claimObjects } from '../../framework/core/ownership.ts';
 import type { PlanContext } from '../../framework/core/plan-context.ts';

@@ -1,7 +1,7 @@
 /** Deletion of finished jobs after their TTL. Source: upstream's pkg/controller/ttlafterfinished. */
 
 import type { Job } from '../../../api/generated/batch/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 
 /** Milliseconds until the job's TTL has passed; 0 if it has. Undefined if the job has not finished or has no TTL. */
 export function expiresInMs(job: Job, nowMs: number): number | undefined {

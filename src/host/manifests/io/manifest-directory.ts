@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import { sha256Base64url } from '../../../wire/digest.ts';
 import type { ManifestDirectory, ManifestFile } from '../port.ts';
 

@@ -1,7 +1,7 @@
 /** Names, values and shared context of the services of a host. */
 import type { ReservedPort } from '../../../api/kinds/nodes/nodes/host-ports.ts';
+import type { Progress } from '../../../base/command-line/progress.ts';
 import type { Log } from '../../../base/log.ts';
-import type { Progress } from '../../../base/progress.ts';
 import { type AnyService, type StartStage, type StopMode, serviceDefiner } from '../../../base/services.ts';
 import type { EventRecorder, InformerFactory, LastKnown } from '../../../client/index.ts';
 import type { CgroupFileSystem } from '../../../kubelet/core/cgroups/port.ts';

@@ -3,7 +3,7 @@
  * of a set. Members that no file contains are deleted. Source: KEP-3659, k8s.io/kubectl/pkg/cmd/apply/applyset.go.
  */
 import { isApiError } from '../../../api/meta/status.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import { groupResource, pathOf, type ResourceInfo } from '../../core/resources.ts';

@@ -3,7 +3,7 @@
  * stored in an annotation. Source: k8s.io/kubectl/pkg/cmd/apply patcher.go.
  */
 import { isApiError } from '../../../api/meta/status.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { goJson } from '../../core/encode.ts';
 import { type AnyObject, LAST_APPLIED } from '../../core/objects.ts';
 import { openApiPath, schemaOfKind } from '../../core/openapi.ts';

@@ -1,5 +1,5 @@
 /** `auth can-i` and `auth whoami`. Source: k8s.io/kubectl/pkg/cmd/auth. */
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
 import { RULE_COLUMNS, ruleRows } from '../../core/policy-rules.ts';

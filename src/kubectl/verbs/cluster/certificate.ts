@@ -1,6 +1,6 @@
 /** `certificate approve|deny`. Source: k8s.io/kubectl/pkg/cmd/certificates. */
 import { isApiError } from '../../../api/meta/status.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, textAt } from '../../core/objects.ts';
 import type { VerbContext } from '../../port.ts';

@@ -1,6 +1,6 @@
 /** Verbs `api-resources`, `api-versions`, `cluster-info` and `version`. */
 
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { jsonDocument } from '../../core/encode.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';

@@ -1,6 +1,6 @@
 /** `cordon`, `uncordon`, `drain` and `taint`. Source: k8s.io/kubectl/pkg/drain. */
 import { isApiError } from '../../../api/meta/status.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';

@@ -1,7 +1,7 @@
 /** `top --history`: usage of the last hours and days, read from the kubelets' history. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type Point, plotLines, plotWidth, timeAxis, valueText } from '../../core/plot.ts';
 import { layout } from '../../core/table.ts';

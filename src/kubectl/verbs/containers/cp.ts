@@ -1,6 +1,6 @@
 /** `cp` copies files between this host and a container, with `tar` on both sides. Source: k8s.io/kubectl/pkg/cmd/cp. */
 
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';

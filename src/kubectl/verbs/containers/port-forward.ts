@@ -1,6 +1,6 @@
 /** `port-forward`: forwards local ports to ports of a pod, with a WebSocket for each connection. */
 
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { openRemoteChannels } from '../../../client/remote-command.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, numberAt, textAt } from '../../core/objects.ts';

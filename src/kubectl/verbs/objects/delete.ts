@@ -1,7 +1,7 @@
 /** `delete`: deletes objects and waits for their removal. Source: k8s.io/kubectl/pkg/cmd/delete. */
 
 import { isApiError } from '../../../api/meta/status.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { Flags } from '../../core/flags.ts';
 import { printedKind } from '../../core/resources.ts';

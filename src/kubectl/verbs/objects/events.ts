@@ -2,7 +2,7 @@
  * `events`: prints the events of a namespace or object, the latest event last. Source: k8s.io/kubectl/pkg/cmd/events.
  */
 
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, numberAt, textAt } from '../../core/objects.ts';

@@ -1,7 +1,7 @@
 /** `wait`: waits for conditions, fields, creation or deletion. Source: k8s.io/kubectl/pkg/cmd/wait. */
 
 import { isApiError } from '../../../api/meta/status.ts';
-import { printable } from '../../../base/printable.ts';
+import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
 import { parseRelaxedPath, printed } from '../../core/json-path.ts';
 import { type AnyObject, listAt, textAt } from '../../core/objects.ts';

@@ -2,7 +2,7 @@
  * `rollout`: status, history, undo, restart, pause and resume of workloads.
  * Source: k8s.io/kubectl/pkg/polymorphichelpers.
  */
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, LAST_APPLIED, listAt, numberAt, textAt } from '../../core/objects.ts';
 import { printedKind } from '../../core/resources.ts';

@@ -1,7 +1,7 @@
 import type { ContainerStatus, Pod, PodCondition } from '../../../api/generated/core/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { ContainerStatuses } from './container-status.ts';
 import type { PodPhase } from './phase.ts';
 import { containersOf, initContainersOf, isSidecar } from './snapshot.ts';

@@ -11,7 +11,7 @@ import type {
   VolumeMount,
   VolumeMountStatus,
 } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { shouldStart } from './restart.ts';
 import {

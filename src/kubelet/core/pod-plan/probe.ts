@@ -1,6 +1,6 @@
 /** Probe state machines: single results become the result of the probe. Source: pkg/kubelet/prober/worker.go. */
 import type { Probe } from '../../../api/generated/core/v1.ts';
-import { MAX_TIMER_MS } from '../../../base/clock.ts';
+import { MAX_TIMER_MS } from '../../../base/time/clock.ts';
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup';
 export type ProbeOutcome = 'success' | 'failure';

@@ -4,7 +4,7 @@
 import type { Pod, PodCondition, PodStatus } from '../../../api/generated/core/v1.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { podConditions } from './conditions.ts';
 import { containerStatuses } from './container-status.ts';
 import { phaseOf } from './phase.ts';

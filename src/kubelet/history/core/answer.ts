@@ -1,6 +1,6 @@
 /** Response of `/metrics/history`, in pieces, so that a large one does not occupy the process. */
 import type { NodeName } from '../../../base/brand.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { bucketsOf, downsample, type Window } from './downsample.ts';
 import { type HistoryQuery, HistoryQueryError } from './query.ts';
 import type { Series } from './series.ts';

@@ -1,5 +1,5 @@
 /** Parameters of a request for the usage history. Errors name the parameter. */
-import { parseDuration } from '../../../base/duration.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import { LEVELS } from './levels.ts';
 import { METRICS, type MetricSpec, SCOPES, type Scope } from './metrics.ts';
 

@@ -6,9 +6,9 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { BoundedMap } from '../../../base/bounded-map.ts';
-import { parseDuration } from '../../../base/duration.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import type { RegistryAuth } from '../../../runtime/port.ts';
 import type { CredentialProviders } from '../../credentials-port.ts';
 import { matchesImage, registryImage } from './match.ts';

@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import type { ProcessFacts } from '../../../base/process-facts.ts';
+import type { ProcessFacts } from '../../../base/linux/process-facts.ts';
 
 const textOf = (name: string): Promise<string> => readFile(`/proc/self/${name}`, 'utf8').catch(() => '');
 

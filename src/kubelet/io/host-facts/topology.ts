@@ -1,7 +1,7 @@
 /** CPUs, memory nodes and huge pages of this machine. Source: sysfs-devices-system-cpu, vm/hugetlbpage.rst. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseCpuSet } from '../../../base/cpuset.ts';
+import { parseCpuSet } from '../../../base/linux/cpuset.ts';
 import type { MachineTopology } from '../../port.ts';
 
 const CPUS = '/sys/devices/system/cpu';

@@ -2,8 +2,8 @@ import { type BigIntStats, type FSWatcher, watch } from 'node:fs';
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import type { Log } from '../../../base/log.ts';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
 import type { FileWatch } from '../../port.ts';
 
 /** Editors and atomic replacements cause bursts of events, which are combined into one call. */

@@ -1,7 +1,8 @@
 /** The kubelet's side of device plug-ins. Source: k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1 (api.proto). */
-import type { Clock } from '../../../base/clock.ts';
+
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import {
   call,
   EMPTY,

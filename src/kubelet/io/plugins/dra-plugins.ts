@@ -1,6 +1,7 @@
 /** Clients of DRA plug-ins. Source: k8s.io/kubelet/pkg/apis/dra/{v1,v1beta1}. */
-import type { Clock } from '../../../base/clock.ts';
+
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { call, EMPTY, fields, newMessage, openChannel } from '../../../wire/grpc/plugin-calls.ts';
 import type { ClaimReference, DraPluginConnection, DraService, PreparedDevice } from '../../devices/port.ts';
 

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { PluginSockets } from '../../devices/port.ts';
 import { connectDevicePlugin, serveRegistration } from './device-plugins.ts';
 import { connectDraPlugin } from './dra-plugins.ts';

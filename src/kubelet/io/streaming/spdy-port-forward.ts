@@ -3,7 +3,7 @@
  * `requestid`.
  */
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { ByteStream } from '../../../runtime/port.ts';
 import { createSpdySession, type SpdySession, type SpdyStream } from '../../../wire/spdy/spdy-session.ts';
 import { forwardConnection, parsePort } from './port-forward.ts';

@@ -1,6 +1,6 @@
 /** Exec and attach over SPDY: the client opens one stream for each `streamtype`. */
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AttachOptions, ProcessStreams } from '../../../runtime/port.ts';
 import { createSpdySession, type SpdySession, type SpdyStream } from '../../../wire/spdy/spdy-session.ts';
 import { serveRemoteCommand } from './remote-command.ts';

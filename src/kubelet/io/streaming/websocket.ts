@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws';
-import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { AttachOptions, ByteStream, ProcessStreams } from '../../../runtime/port.ts';
 import { createWebSocketChannels } from '../../../wire/websocket/websocket-channels.ts';
 import {

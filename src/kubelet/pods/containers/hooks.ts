@@ -1,6 +1,6 @@
 /** Runs postStart and preStop handlers. Source: pkg/kubelet/lifecycle/handlers.go. */
 import type { Container, LifecycleHandler } from '../../../api/generated/core/v1.ts';
-import { type Clock, MAX_TIMER_MS } from '../../../base/clock.ts';
+import { type Clock, MAX_TIMER_MS } from '../../../base/time/clock.ts';
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { portOf } from '../../probes/checks.ts';

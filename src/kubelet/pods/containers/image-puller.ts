@@ -1,7 +1,7 @@
 import type { Container, EphemeralContainer, ImageVolumeSource, Pod } from '../../../api/generated/core/v1.ts';
 import type { Uid } from '../../../base/brand.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import {
   type ImageService,
   type ImageStatus,

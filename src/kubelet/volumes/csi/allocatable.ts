@@ -4,9 +4,9 @@
  */
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock, RandomSource, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, RandomSource, Timer } from '../../../base/time/clock.ts';
 import { createInformerFactory } from '../../../client/index.ts';
 import type { ApiClient, Informer, InformerFactory } from '../../../client/types.ts';
 import type { CsiDrivers } from './drivers.ts';

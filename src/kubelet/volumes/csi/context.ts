@@ -3,7 +3,7 @@
 import type { Pod, SecretReference } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver } from '../../../api/generated/storage/v1.ts';
 import { resources } from '../../../api/resources.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { VolumeRequest } from '../request.ts';
 import type { TokenSource } from '../tokens.ts';

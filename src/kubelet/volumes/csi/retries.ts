@@ -1,7 +1,8 @@
 /** Background work that is retried until it succeeds. Source: pkg/util/goroutinemap/exponentialbackoff. */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 
 /** Upstream's initialDurationBeforeRetry and maxDurationBeforeRetry. */
 const INITIAL_MS = 500;

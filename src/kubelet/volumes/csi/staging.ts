@@ -5,10 +5,10 @@
  */
 import { dirname } from 'node:path';
 import type { Uid } from '../../../base/brand.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
 import type { VolumeTools } from '../tools-port.ts';
 import type { Attachments } from './attachments.ts';

@@ -3,9 +3,9 @@
  * Each `create` declares the dependencies that its type uses.
  */
 import type { ImageVolumeSource, PersistentVolume, Pod, Volume } from '../../../api/generated/core/v1.ts';
-import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Quantity } from '../../../base/quantity.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { ImageStatus, Runtime } from '../../../runtime/port.ts';
 import type { ForeignFiles, VolumeFiles } from '../../files-port.ts';
 import type { ExpansionBudget } from '../../pods/containers/expansion.ts';

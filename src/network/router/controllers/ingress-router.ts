@@ -12,7 +12,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
 import { inTurns } from '../../../base/concurrency/in-turns.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { NamedInformers } from '../../../client/informers/named-informers.ts';
 import type { Informer } from '../../../client/types.ts';
 import { attemptAll } from '../../../controllers/framework/attempt-all.ts';

@@ -1,5 +1,5 @@
 /** Counters per route in Prometheus text format, with the names of OpenShift's router. */
-import { MetricsText, type Sample } from '../../../base/metrics-text.ts';
+import { MetricsText, type Sample } from '../../../base/metrics/metrics-text.ts';
 import type { Backend } from '../core/port.ts';
 
 interface Counters {

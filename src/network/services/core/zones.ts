@@ -1,5 +1,5 @@
 /** Connection tracking zones for UDP service ports. */
-import { connectionZone } from '../../../base/connection-zone.ts';
+import { connectionZone } from '../../../base/linux/connection-zone.ts';
 import type { ServicePort } from './service-port.ts';
 
 const MAX_ZONE = 65_535;

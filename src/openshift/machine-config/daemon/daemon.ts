@@ -6,8 +6,8 @@
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { Timer } from '../../../base/time/clock.ts';
 import type { Informer } from '../../../client/types.ts';
 import {
   CONFIG_REASON,

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { ApiClient, EventRecorder, InformerFactory } from '../../../client/types.ts';
 import type { ParseOptions } from '../core/ignition/index.ts';
 import type { HostFiles, HostKernel, HostUnits } from './port.ts';

@@ -4,7 +4,7 @@
  */
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { checkRunningKernel } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './host-record.ts';

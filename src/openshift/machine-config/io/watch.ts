@@ -1,6 +1,6 @@
 /** Detects changes of files through inotify watches of their directories. */
 import { basename, dirname, join } from 'node:path';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 
 /**
  * Watches a directory. Calls the listener for each entry that changes, or with undefined if the kernel does not report

@@ -4,9 +4,9 @@
 import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { GROUP_BY_POOLS, GROUP_CLAIM } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { startApplyLoop } from '../../../base/concurrency/apply-loop.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../../client/types.ts';
 import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
 

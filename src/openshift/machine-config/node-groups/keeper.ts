@@ -8,9 +8,9 @@ import type { ConfigMap, Node } from '../../../api/generated/core/v1.ts';
 import { DELETED_NODES, GROUP_CLAIM, GROUP_LABEL, mayKubeletLabel } from '../../../api/kinds/nodes/nodes/own-labels.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../../client/types.ts';
 import { defaultGroups, GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
 

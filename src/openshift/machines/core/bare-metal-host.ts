@@ -1,7 +1,7 @@
 /** Hosts of the inventory: decides whether a machine may claim a host, and computes the status of hosts. */
 
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import {
   type BareMetalHost,
   type HostState,

@@ -1,7 +1,7 @@
 /** Conditions of machines, one per type. The transition time changes only if the status of the condition changes. */
 
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import type { MachineCondition } from '../kinds/machine-types.ts';
 
 export interface Observed {

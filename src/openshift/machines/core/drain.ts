@@ -1,7 +1,7 @@
 /** Selects the pods to evict from a node. Source: k8s.io/kubectl/pkg/drain with --ignore-daemonsets --force. */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 
 /**
  * Time after which a deleted pod on an unreachable node is skipped, because no kubelet can complete its termination.

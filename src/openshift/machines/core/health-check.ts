@@ -4,9 +4,9 @@
  */
 
 import type { Node } from '../../../api/generated/core/v1.ts';
-import { parseDuration } from '../../../base/duration.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import { timeMs } from '../../../base/times.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { resolveIntOrPercent } from '../../../controllers/framework/core/int-or-percent.ts';
 import { controllerOf } from '../../../controllers/framework/core/ownership.ts';
 import type { PlanContext } from '../../../controllers/framework/core/plan-context.ts';

@@ -5,7 +5,7 @@
 
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
-import { timeMs } from '../../../base/times.ts';
+import { timeMs } from '../../../base/time/timestamps.ts';
 import { claimObjects } from '../../../controllers/framework/core/ownership.ts';
 import type { PlanContext } from '../../../controllers/framework/core/plan-context.ts';
 import { DELETE_ANNOTATION, type Machine, type MachineSet, type MachineSetStatus } from '../kinds/machine-types.ts';

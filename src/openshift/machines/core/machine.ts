@@ -6,7 +6,7 @@
  */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { equalIgnoringEmptyLists } from '../../../controllers/framework/core/equality.ts';
 import {
   type BareMetalHost,

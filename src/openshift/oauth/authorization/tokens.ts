@@ -1,8 +1,8 @@
 /** Issues codes and access tokens. Each is generated from 32 random bytes and stored under its hash. */
 
 import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
-import type { RandomSource } from '../../../base/clock.ts';
-import { parseDuration } from '../../../base/duration.ts';
+import type { RandomSource } from '../../../base/time/clock.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import {
   INACTIVITY_SECONDS,
   type OAuthAccessToken,

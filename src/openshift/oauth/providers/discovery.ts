@@ -4,8 +4,8 @@
  */
 
 import { BoundedMap } from '../../../base/bounded-map.ts';
-import type { Clock } from '../../../base/clock.ts';
 import { decodeJson, fields, own } from '../../../base/decode.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { WebPort } from '../port.ts';
 
 export interface Discovery {

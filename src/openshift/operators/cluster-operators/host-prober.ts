@@ -10,9 +10,9 @@ import {
 } from '../../../api/kinds/nodes/nodes/host-report.ts';
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import { resources } from '../../../api/resources.ts';
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { HostProbes, Probe } from './port.ts';
 

@@ -1,7 +1,8 @@
 /** Maintains the ClusterOperators and the ClusterVersion on the master that holds the lease of the cluster operator. */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { Competition } from '../../../client/leases/competition.ts';
 import type { ApiClient, EventRecorder, InformerFactory, LeaderElector } from '../../../client/types.ts';
 import type { VerifyRelease } from '../../updates/releases-port.ts';

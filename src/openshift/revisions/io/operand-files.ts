@@ -7,7 +7,7 @@ import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { decodeJson, fields, list, map, number, object, optional, own, text as string } from '../../../base/decode.ts';
 import { CodedError, ifMissing } from '../../../base/errors.ts';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
 import type { HostState, Inputs, OperandFiles } from '../port.ts';
 import { type Input, KeepingReader, plainReader, readTree } from './input-files.ts';

@@ -8,7 +8,7 @@ import { ApiError, isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { omitUndefined } from '../../../base/json/omit-fields.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { collectionPathOf, type DiscoveredKind } from '../../../controllers/framework/discovery.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
 import {

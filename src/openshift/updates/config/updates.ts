@@ -1,6 +1,7 @@
 /** `updates` of the bootstrap file: the releases that this host accepts. */
-import { parseDuration } from '../../../base/duration.ts';
+
 import { messageOf } from '../../../base/errors.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import { checkedString, list, object, type Parsed } from '../../../wire/strict-yaml.ts';
 import { parseTrustedKey } from '../io/index.ts';
 

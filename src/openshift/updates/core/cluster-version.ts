@@ -5,7 +5,7 @@
 
 import type { WantedUpdate } from '../../../api/kinds/nodes/nodes/host-report.ts';
 import { transitionTime } from '../../../api/meta/conditions.ts';
-import { timestamp } from '../../../base/times.ts';
+import { timestamp } from '../../../base/time/timestamps.ts';
 import { compareReleases, isMinorChange } from '../../../base/versions/release-version.ts';
 import { apiServerSkew } from '../../../base/versions/version-skew.ts';
 import type {

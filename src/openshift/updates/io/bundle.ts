@@ -18,8 +18,8 @@ import {
   type ReleaseManifest,
   SIGNATURE_NAME,
 } from '../../../api/releases/manifest.ts';
+import { counted } from '../../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
-import { counted } from '../../../base/progress.ts';
 import { flushDirectory } from './files.ts';
 import { signatureOf, verifyManifest } from './keys.ts';
 

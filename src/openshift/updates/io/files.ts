@@ -6,8 +6,8 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isDigest, type ReleaseFile } from '../../../api/releases/manifest.ts';
+import { counted } from '../../../base/command-line/progress.ts';
 import { CodedError } from '../../../base/errors.ts';
-import { counted } from '../../../base/progress.ts';
 
 /** Disk space reserved for the store and for logs. */
 const RESERVE_BYTES = 256 * 1024 * 1024;

@@ -7,8 +7,8 @@ import { humanDuration } from '../../../api/printing/duration.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../api/registry/strategies.ts';
 import { validateNameRule, validateOneOf, validateRange } from '../../../api/validation/scalars.ts';
-import { parseDuration } from '../../../base/duration.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
+import { parseDuration } from '../../../base/time/duration.ts';
 import {
   DEFAULT_LEASE,
   HISTORY_LIMITS,

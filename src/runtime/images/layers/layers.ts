@@ -12,9 +12,9 @@ import { PassThrough, Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { counted } from '../../../base/command-line/progress.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import { counted } from '../../../base/progress.ts';
 import { contentDigest } from '../../../wire/digest.ts';
 import { RuntimeError } from '../../port.ts';
 import {

@@ -1,7 +1,8 @@
 /** Dependencies and state that the parts of the runtime share. */
-import type { Clock } from '../../../base/clock.ts';
+
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import type { Log } from '../../../base/log.ts';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { Trees } from '../../directory-removal/port.ts';
 import type { RuntimeFeatures } from '../../port.ts';
 import type { CgroupMounts } from '../cgroups.ts';

@@ -5,10 +5,10 @@
  */
 import { copyFile, mkdir, readdir, readFile, rm, rmdir, statfs, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
 import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { ifMissing, ignore, isDiskFull } from '../../../base/errors.ts';
-import { MASKED_PATHS, READONLY_PATHS } from '../../../base/masked-paths.ts';
+import { MASKED_PATHS, READONLY_PATHS } from '../../../base/linux/masked-paths.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
 import { runCommand } from '../command.ts';
 import { mountPoints } from '../mount-table.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 
 /**
  * Time after which a slot is given to the next waiter even if it is still held, so that a runtime that hangs does not

@@ -6,8 +6,8 @@
 
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { ContainerCgroups } from '../cgroups.ts';
 import { killIfRunning } from '../processes.ts';
 

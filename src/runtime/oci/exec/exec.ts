@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { ignore } from '../../../base/errors.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import {
   type ExecOptions,
   type ExecResult,

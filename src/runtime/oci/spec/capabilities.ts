@@ -1,5 +1,5 @@
 /** Capabilities of containers. */
-import { CAPABILITY_NAMES as NAMES, unknownCapability } from '../../../base/capability-names.ts';
+import { CAPABILITY_NAMES as NAMES, unknownCapability } from '../../../base/linux/capability-names.ts';
 import { type ContainerSecurity, RuntimeError } from '../../port.ts';
 
 /** Capabilities of an unprivileged container by default; the same set as in other container engines. */

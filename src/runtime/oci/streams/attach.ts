@@ -3,7 +3,7 @@
  * container. Input is sent to its monitor.
  */
 
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import { type AttachOptions, type ProcessStreams, RuntimeError } from '../../port.ts';
 import type { ContainerRecord } from '../containers/records.ts';
 import { chargeToPod } from '../exec/exec-cgroup.ts';

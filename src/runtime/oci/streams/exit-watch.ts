@@ -1,7 +1,7 @@
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import type { Log } from '../../../base/log.ts';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 
 /** Interval of checking containers whose monitor was killed. */
 const UNMONITORED_POLL_MS = 1_000;

@@ -5,7 +5,7 @@
  */
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import type { WatchPath } from '../../../base/path-watch-port.ts';
+import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 
 const READ_BYTES = 64 * 1024;
 

@@ -4,8 +4,8 @@
  * of the host, such as the API server, are not limited.
  */
 import { readFileSync } from 'node:fs';
-import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { ContainerRecord } from '../containers/records.ts';
 import { createResumer, type Resumer } from './resume-on-exit.ts';
 

@@ -2,8 +2,9 @@
  * Advances the base of the log and discards rows that compaction has made obsolete, in small steps. Each step is part
  * of a disk write.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { Machine } from '../../core/mvcc/machine.ts';
 import type { Discard, LogPosition } from '../../disk/port.ts';
 import type { Replica } from '../replica.ts';

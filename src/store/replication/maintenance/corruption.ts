@@ -3,9 +3,10 @@
  * store. A member that differs from a majority replaces itself. Without a majority the CORRUPT alarm stops the cluster
  * until an operator disarms it.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { StoreLog } from '../../disk/port.ts';
 import type { Engine } from '../engine.ts';
 import type { Command } from '../peers/entry-codec.ts';

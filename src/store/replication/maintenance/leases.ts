@@ -1,5 +1,5 @@
 /** Leases in the replicated store: requests of the leader, and their effect once committed. */
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { MvccError } from '../../core/mvcc/errors.ts';
 import type { Lease } from '../../core/mvcc/leases.ts';
 import type { Machine } from '../../core/mvcc/machine.ts';

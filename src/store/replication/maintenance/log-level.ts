@@ -6,9 +6,10 @@
  * hosts the level rises only on request, after an update is committed on all hosts; until then each host can return to
  * the former build. Source: etcd server/etcdserver/server.go, monitorVersions (the cluster version).
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { NodeId } from '../../core/raft/index.ts';
 import type { Engine } from '../engine.ts';
 import type { MemberTable } from '../peers/peer-protocol.ts';

@@ -1,7 +1,8 @@
 /** Periodic work of the leader: automatic compaction, and the NOSPACE alarm at the quota. */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { StoreLog } from '../../disk/port.ts';
 import type { AutoCompaction } from '../../server/server-port.ts';
 import type { Engine } from '../engine.ts';

@@ -3,9 +3,9 @@
  * that may use the reserve.
  */
 
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { TxnRequest } from '../../core/messages/kv.ts';
 import type { StoreLog } from '../../disk/port.ts';
 import type { StoreView } from '../store-view.ts';

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { NodeId } from '../../core/raft/index.ts';
 import type { Forwarded } from './peer-protocol.ts';
 

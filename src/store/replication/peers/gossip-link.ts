@@ -1,5 +1,5 @@
 /** Passes hints from gossip to raft, and this store's state to gossip. Gossip only speeds up failure detection. */
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { GossipHints, GossipMember } from '../../gossip-port.ts';
 import type { Engine } from '../engine.ts';
 

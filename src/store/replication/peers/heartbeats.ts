@@ -1,4 +1,4 @@
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { Message, NodeId } from '../../core/raft/index.ts';
 
 /** Intervals after which a heartbeat counts as late. */

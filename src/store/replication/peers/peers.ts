@@ -3,9 +3,9 @@
  * updates.
  */
 
-import type { Clock, Timer } from '../../../base/clock.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import {
   RpcCode,
   type RpcService,

@@ -4,9 +4,9 @@
  * their own writes here.
  */
 
-import type { Clock } from '../../../base/clock.ts';
 import { CodedError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import { type CallIdentity, RpcCode, type RpcMessage, type UnaryCall, wholeMessage } from '../../../wire/grpc/port.ts';
 import { Reader, WireError } from '../../../wire/protobuf/protobuf.ts';
 import { txnWrites } from '../../core/messages/kv.ts';

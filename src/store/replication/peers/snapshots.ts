@@ -2,9 +2,10 @@
  * Sends snapshots to members that need entries which the log no longer has, and receives snapshots. A snapshot consists
  * of the rows as of one index, in pieces, followed by raft's snapshot message.
  */
-import type { Clock, Timer } from '../../../base/clock.ts';
+
 import { CodedError, ignore, messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { NodeId } from '../../core/raft/index.ts';
 import type { SnapshotHead, StoreLog } from '../../disk/port.ts';
 import type { Engine } from '../engine.ts';

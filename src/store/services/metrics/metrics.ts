@@ -3,10 +3,10 @@
  * Replication state is read when metrics are scraped. Source: etcd's metrics documentation.
  */
 
-import { doubling, Histogram } from '../../../base/histogram.ts';
+import type { ProcessFacts } from '../../../base/linux/process-facts.ts';
 import type { Log } from '../../../base/log.ts';
-import { MetricsText } from '../../../base/metrics-text.ts';
-import type { ProcessFacts } from '../../../base/process-facts.ts';
+import { doubling, Histogram } from '../../../base/metrics/histogram.ts';
+import { MetricsText } from '../../../base/metrics/metrics-text.ts';
 import type { TxnRequest } from '../../core/messages/kv.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';

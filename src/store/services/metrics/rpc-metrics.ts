@@ -1,8 +1,9 @@
 /** Counts calls by method and outcome, and the bytes of their messages, under grpc-prometheus' and etcd's names. */
-import type { Clock } from '../../../base/clock.ts';
-import { Histogram } from '../../../base/histogram.ts';
+
 import type { Log } from '../../../base/log.ts';
-import type { MetricsText, Sample } from '../../../base/metrics-text.ts';
+import { Histogram } from '../../../base/metrics/histogram.ts';
+import type { MetricsText, Sample } from '../../../base/metrics/metrics-text.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import {
   type CallIdentity,
   messageLength,

@@ -9,7 +9,7 @@ import {
 } from '../../../../src/api/kinds/identity/certificatesigningrequests/policy.ts';
 import type { CertificateRequestFacts } from '../../../../src/api/kinds/identity/certificatesigningrequests/signer-port.ts';
 import { APPROVED_ANNOTATION, DECLARED_ANNOTATION } from '../../../../src/api/kinds/nodes/nodes/serving-addresses.ts';
-import { timestamp } from '../../../../src/base/times.ts';
+import { timestamp } from '../../../../src/base/time/timestamps.ts';
 import {
   awaitsSignature,
   cleanInMs,

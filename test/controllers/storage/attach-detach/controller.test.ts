@@ -6,7 +6,7 @@ import type { VolumeAttachment } from '../../../../src/api/generated/storage/v1.
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { uniqueIscsiName, uniqueVolumeName } from '../../../../src/api/volumes/attachment.ts';
-import type { Clock } from '../../../../src/base/clock.ts';
+import type { Clock } from '../../../../src/base/time/clock.ts';
 import { systemClock } from '../../../../src/host/process/process.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';
 

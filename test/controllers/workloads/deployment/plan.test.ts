@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Deployment, ReplicaSet } from '../../../../src/api/generated/apps/v1.ts';
-import { timestamp } from '../../../../src/base/times.ts';
+import { timestamp } from '../../../../src/base/time/timestamps.ts';
 import { maxRevision, REVISION, revisionOf } from '../../../../src/controllers/workloads/deployment/annotations.ts';
 import { type DeploymentPlan, planDeployment } from '../../../../src/controllers/workloads/deployment/plan.ts';
 import { sizesOf } from '../../../../src/controllers/workloads/deployment/sizes.ts';

@@ -9,7 +9,7 @@ import type { Deployment, ReplicaSet, StatefulSet } from '../../../../src/api/ge
 import type { Pod, ReplicationController } from '../../../../src/api/generated/core/v1.ts';
 import type { OwnerReference } from '../../../../src/api/generated/meta/v1.ts';
 import type { PodDisruptionBudget } from '../../../../src/api/generated/policy/v1.ts';
-import { timestamp } from '../../../../src/base/times.ts';
+import { timestamp } from '../../../../src/base/time/timestamps.ts';
 import {
   controllersToRead,
   isCountedByScale,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Container, Pod } from '../../../../src/api/generated/core/v1.ts';
-import { formatCpuSet, parseCpuSet } from '../../../../src/base/cpuset.ts';
+import { formatCpuSet, parseCpuSet } from '../../../../src/base/linux/cpuset.ts';
 import { exclusiveCpus } from '../../../../src/kubelet/core/cgroups/exclusive.ts';
 import { type Cpu, takeCpus } from '../../../../src/kubelet/core/topology/assignment.ts';
 

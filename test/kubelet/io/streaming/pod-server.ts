@@ -1,8 +1,8 @@
 /** The part of an API server that kubectl needs for exec, attach and port-forward, over real TLS. */
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
+import type { Clock } from '../../../../src/base/time/clock.ts';
 import { createStreamingServer } from '../../../../src/kubelet/io/streaming/server.ts';
 import type { AttachOptions } from '../../../../src/runtime/port.ts';
 import { createAuthority } from '../../../client/certificates.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Clock } from '../../../../src/base/clock.ts';
+import type { Clock } from '../../../../src/base/time/clock.ts';
 import { Forwarding } from '../../../../src/store/replication/peers/forwarding.ts';
 import {
   decodeNumbered,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
+import type { Clock } from '../../../../src/base/time/clock.ts';
 import type { Message } from '../../../../src/store/core/raft/index.ts';
 import { decodeMessages } from '../../../../src/store/replication/peers/message-codec.ts';
 import { type PeerHandler, Peers } from '../../../../src/store/replication/peers/peers.ts';

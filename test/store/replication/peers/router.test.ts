@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import type { Clock } from '../../../../src/base/clock.ts';
 import { silentLog } from '../../../../src/base/log.ts';
+import type { Clock } from '../../../../src/base/time/clock.ts';
 import { writeRangeRequest } from '../../../../src/store/core/messages/kv.ts';
 import { Cluster } from '../../../../src/store/membership/cluster.ts';
 import type { Forward, Forwarded } from '../../../../src/store/replication/peers/peer-protocol.ts';

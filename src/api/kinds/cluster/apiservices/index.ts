@@ -4,7 +4,7 @@
  */
 
 import { dns1035LabelErrors, dns1123SubdomainErrors, pathSegmentErrors } from '../../../../base/names.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { isSet } from '../../../meta/validation.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -1,5 +1,5 @@
 /** Custom resource definitions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition. */
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { createdAtColumn, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';

@@ -3,7 +3,7 @@
  * subresources may differ between versions. Source: k8s.io/apiextensions-apiserver/pkg/registry/customresource.
  */
 
-import { goText } from '../../../../base/go-text.ts';
+import { goText } from '../../../../base/text/go-text.ts';
 import type { CustomResourceDefinition, CustomResourceDefinitionVersion } from '../../../generated/apiextensions/v1.ts';
 import { jsonEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';

@@ -2,7 +2,7 @@
  * Rules that taint devices. Source: k8s.io/kubernetes/pkg/registry/resource/devicetaintrule,
  * pkg/apis/resource/validation; KEP-5055.
  */
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import { validateDeviceTaintRule } from '../../../devices/taint-rules.ts';
 import type { DeviceTaintRule } from '../../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

@@ -2,7 +2,7 @@
  * Devices that drivers publish. Source: k8s.io/kubernetes/pkg/registry/resource/resourceslice,
  * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import { dropUnsupported, sliceWarnings, validateSlice, validateSliceUpdate } from '../../../devices/slices.ts';
 import type { ResourceSlice } from '../../../devices/types.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';

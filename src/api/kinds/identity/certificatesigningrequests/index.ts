@@ -1,6 +1,6 @@
 /** Certificate signing requests. Source: k8s.io/kubernetes/pkg/registry/certificates/certificates. */
 
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { CertificateSigningRequest } from '../../../generated/certificates/v1.ts';
 import { transitionTime } from '../../../meta/conditions.ts';
 import { isSet } from '../../../meta/validation.ts';

@@ -1,5 +1,5 @@
 /** Persistent volumes. Source: k8s.io/kubernetes/pkg/registry/core/persistentvolume, pkg/apis/core/validation. */
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { PersistentVolume, VolumeNodeAffinity } from '../../../generated/core/v1.ts';
 import { semanticEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';

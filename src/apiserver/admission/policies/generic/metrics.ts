@@ -2,7 +2,7 @@
  * Decisions and durations of policies. Source:
  * k8s.io/apiserver/pkg/admission/plugin/policy/{validating,mutating}/metrics.
  */
-import { Histogram } from '../../../../base/histogram.ts';
+import { Histogram } from '../../../../base/metrics/histogram.ts';
 import { histogramText, type Metrics } from '../../../server/metrics.ts';
 import { OUT_OF_BUDGET } from '../../expressions.ts';
 

@@ -2,8 +2,8 @@
 import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.ts';
 import type { Network } from '../../../../base/addresses/networks.ts';
 import { ignore, messageOf } from '../../../../base/errors.ts';
+import { ownTransaction } from '../../../../base/linux/nftables-mark.ts';
 import type { Log } from '../../../../base/log.ts';
-import { ownTransaction } from '../../../../base/own-transaction.ts';
 import { command } from '../command.ts';
 import { type PodPorts, podTable } from './filter.ts';
 

@@ -1,5 +1,5 @@
+import { OWN_MARK } from '../../../../base/linux/nftables-mark.ts';
 import type { Log } from '../../../../base/log.ts';
-import { OWN_MARK } from '../../../../base/own-transaction.ts';
 import { type Monitor, startMonitor } from '../monitor.ts';
 
 export interface FilterWatchOptions {

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import type { ReservedPort } from '../../../../api/kinds/nodes/nodes/host-ports.ts';
 import { type Network, networkText } from '../../../../base/addresses/networks.ts';
-import { connectionZone } from '../../../../base/connection-zone.ts';
+import { connectionZone } from '../../../../base/linux/connection-zone.ts';
 import type { PortMapping } from '../../../../runtime/port.ts';
 import { POD_LINK_GROUP } from '../bridge/restored-state.ts';
 

@@ -1,7 +1,7 @@
 /** Restricts the VXLAN devices of a host to frames from hosts of its cluster. */
 import { isIP } from 'node:net';
 import { messageOf } from '../../../../base/errors.ts';
-import { ownTransaction } from '../../../../base/own-transaction.ts';
+import { ownTransaction } from '../../../../base/linux/nftables-mark.ts';
 import { command } from '../command.ts';
 import { VXLAN_ID, VXLAN_PORT } from './filter.ts';
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { anything, decodeJson, list, object, optional, text } from '../../../../base/decode.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
+import { ownTransaction } from '../../../../base/linux/nftables-mark.ts';
 import type { Log } from '../../../../base/log.ts';
-import { ownTransaction } from '../../../../base/own-transaction.ts';
 import type { PacketFilter, TimedMembers } from '../../core/port.ts';
 
 export interface NftOptions {

@@ -5,7 +5,7 @@
  */
 
 import type { LabelSelectorRequirement } from '../../../../api/generated/meta/v1.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import {
   CONTROLLER_CONFIG,
   type ControllerConfig,

@@ -6,7 +6,7 @@
 
 import type { LabelSelector } from '../../../../api/generated/meta/v1.ts';
 import type { KubeObject } from '../../../../api/meta/object.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import { controllerReference } from '../../../../controllers/framework/core/ownership.ts';
 import {
   MACHINE_CONFIG_GROUP,

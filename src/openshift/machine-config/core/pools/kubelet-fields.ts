@@ -4,8 +4,8 @@
  * pkg/controller/kubelet-config of openshift/machine-config-operator.
  */
 import type { JsonObject, JsonValue } from '../../../../api/meta/object.ts';
-import { parseDuration } from '../../../../base/duration.ts';
 import { tryParseQuantity } from '../../../../base/quantity.ts';
+import { parseDuration } from '../../../../base/time/duration.ts';
 
 type Form =
   | 'count'

@@ -5,7 +5,7 @@
 
 import type { Node } from '../../../../api/generated/core/v1.ts';
 import { semanticEqual } from '../../../../api/meta/equality.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { MachineConfigPool, MachineConfigPoolStatus, StatusCondition } from '../../kinds/machine-config-types.ts';
 import { isDegraded, isDoneAt, isReady, isUnavailable, reasonOf } from './node-state.ts';
 import { nameOf } from './pools.ts';

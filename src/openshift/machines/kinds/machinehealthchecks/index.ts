@@ -7,7 +7,7 @@ import type { KindDefinition } from '../../../../api/registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../../api/registry/strategies.ts';
 import { validateCountOrPercent, validateOneOf } from '../../../../api/validation/scalars.ts';
 import { validateLabelSelector } from '../../../../api/validation/selectors.ts';
-import { parseDuration } from '../../../../base/duration.ts';
+import { parseDuration } from '../../../../base/time/duration.ts';
 import { MACHINE_GROUP, MACHINE_VERSION, type MachineHealthCheck } from '../machine-types.ts';
 
 function validateDuration(text: string | undefined, path: string): FieldError[] {

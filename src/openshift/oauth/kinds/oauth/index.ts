@@ -3,7 +3,7 @@
 import { column, nameColumn } from '../../../../api/printing/columns.ts';
 import type { Column, KindAlias, KindDefinition } from '../../../../api/registry/definition.ts';
 import { ALL_VERBS } from '../../../../api/registry/strategies.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { OAuthAccessToken, OAuthAuthorizeToken, OAuthClient, OAuthClientAuthorization } from './types.ts';
 import {
   validateAccessToken,

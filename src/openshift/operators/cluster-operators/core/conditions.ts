@@ -4,7 +4,7 @@
  * (inertia of Degraded).
  */
 import { transitionTime } from '../../../../api/meta/conditions.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { ConditionStatus, OperatorCondition } from '../../kinds/config/types.ts';
 import type { Assessment, Finding } from './assess.ts';
 

@@ -5,8 +5,8 @@
 import { splitKey } from '../../../../api/meta/object.ts';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
-import { parseDuration } from '../../../../base/duration.ts';
 import { CodedError, messageOf } from '../../../../base/errors.ts';
+import { parseDuration } from '../../../../base/time/duration.ts';
 import { digestOf, manifestLabels, manifestOf } from '../core/index.ts';
 import type { CatalogPackage, CatalogSource, CatalogSourceStatus } from '../kinds/types.ts';
 import { CatalogCopies } from './catalog-copies.ts';

@@ -5,7 +5,7 @@
 
 import { objectKey } from '../../../../api/meta/object.ts';
 import { resources } from '../../../../api/resources.ts';
-import { timestamp } from '../../../../base/times.ts';
+import { timestamp } from '../../../../base/time/timestamps.ts';
 import type { Informer } from '../../../../client/types.ts';
 import type { ControllerRun, ControllerSpec, RunScope } from '../../../../controllers/framework/framework.ts';
 import { Actors } from './actor.ts';

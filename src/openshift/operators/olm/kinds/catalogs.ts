@@ -10,8 +10,8 @@ import { ageColumn, column, nameColumn } from '../../../../api/printing/columns.
 import type { KindDefinition } from '../../../../api/registry/definition.ts';
 import { ALL_VERBS, specStatusStrategies } from '../../../../api/registry/strategies.ts';
 import { validateNameRule, validateOneOf } from '../../../../api/validation/scalars.ts';
-import { parseDuration } from '../../../../base/duration.ts';
 import { dns1123SubdomainErrors } from '../../../../base/names.ts';
+import { parseDuration } from '../../../../base/time/duration.ts';
 import { type CatalogSource, type InstallPlan, OLM_GROUP, type Subscription } from './types.ts';
 
 const SCHEMA = 'com.github.operator-framework.api.pkg.operators.v1alpha1';

@@ -10,7 +10,7 @@ const SCRIPT = `
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 const { watchFilter } = await import(${JSON.stringify(join(SOURCE, 'network/pods/io/filter/filter-watch.ts'))});
-const { ownTransaction } = await import(${JSON.stringify(join(SOURCE, 'base/own-transaction.ts'))});
+const { ownTransaction } = await import(${JSON.stringify(join(SOURCE, 'base/linux/nftables-mark.ts'))});
 const { silentLog } = await import(${JSON.stringify(join(SOURCE, 'base/log.ts'))});
 const nft = (program) => execFileSync('nft', ['-f', '-'], { input: program });
 const reports = [];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { counting, createProgress, transferring } from '../../src/base/progress.ts';
+import { counting, createProgress, transferring } from '../../../src/base/command-line/progress.ts';
 
 const MIB = 1024 * 1024;
 const ERASE = '\r\u001b[K';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Histogram } from '../../src/base/histogram.ts';
-import { MetricsText } from '../../src/base/metrics-text.ts';
-import { generator } from '../support/random.ts';
+import { Histogram } from '../../../src/base/metrics/histogram.ts';
+import { MetricsText } from '../../../src/base/metrics/metrics-text.ts';
+import { generator } from '../../support/random.ts';
 
 /** Oracle: reads one sample character by character, as the format's grammar describes it. */
 function parse(line: string): {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { certificateTimeMs, clockProblem, raisedFloorMs } from '../../src/base/trusted-time.ts';
+import { certificateTimeMs, clockProblem, raisedFloorMs } from '../../../src/base/time/trusted-time.ts';
 
 const DAY = 24 * 3600 * 1000;
 const RELEASED = Date.UTC(2026, 0, 1);

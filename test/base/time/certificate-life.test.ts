@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { renewalDueMs, whyRenew } from '../../src/base/certificate-life.ts';
+import { renewalDueMs, whyRenew } from '../../../src/base/time/certificate-life.ts';
 
 const DAY = 24 * 3600 * 1000;
 const LIFE = 730 * DAY;

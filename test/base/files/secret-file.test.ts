@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { secretFileProblem } from '../../src/base/secret-file.ts';
+import { secretFileProblem } from '../../../src/base/files/secret-file.ts';
 
 test('checks mode and owner of private files and names the command that repairs the file', () => {
   const problem = (mode: number, uid = 0, own = 0): string | undefined =>

@@ -4,7 +4,7 @@
  * docs/decisions/0023-progress-without-a-library.md.
  */
 
-import { bytesText } from './bytes-text.ts';
+import { bytesText } from '../text/bytes-text.ts';
 
 export interface Progress {
   /** Reports a completed step with the time since the start. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dateText, microTimestamp, timeMs, timestamp } from '../../src/base/times.ts';
-import { generator } from '../support/random.ts';
+import { dateText, microTimestamp, timeMs, timestamp } from '../../../src/base/time/timestamps.ts';
+import { generator } from '../../support/random.ts';
 
 const FIRST_MS = Date.parse('0000-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
