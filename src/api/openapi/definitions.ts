@@ -252,7 +252,7 @@ export function schemaGvks(kinds: readonly KindDefinition[]): Map<string, GroupV
   const metaVersions: GroupVersionKind[] = [];
   for (const { kind, group, version } of servedKinds(kinds)) {
     add({ group, version, kind: kind.kind });
-    if (kind.virtual !== true) add({ group, version, kind: kind.listKind });
+    if (kind.isComputed !== true) add({ group, version, kind: kind.listKind });
     for (const sub of kind.extraSubresources ?? []) {
       add({ group: sub.group ?? group, version: sub.version ?? version, kind: sub.kind });
     }

@@ -128,10 +128,11 @@ export function operationsOf(
 }
 
 /**
- * Returns a virtual kind with only the verb create, because a response to its list is not a list of the kind's objects.
+ * Returns a computed kind with only the verb create, because a response to its list is not a list of the kind's
+ * objects.
  */
 function describable(kind: KindDefinition): KindDefinition {
-  return kind.virtual === true && kind.verbs.includes('create')
+  return kind.isComputed === true && kind.verbs.includes('create')
     ? { ...kind, verbs: kind.verbs.filter((verb) => verb === 'create') }
     : kind;
 }
@@ -201,10 +202,10 @@ class OperationMaker {
     this.#group = operationGroup(gvk.group);
   }
 
-  /** Name in the operation ID. If two resources have the same kind, the virtual one uses its resource name. */
+  /** Name in the operation ID. If two resources have the same kind, the computed one uses its resource name. */
   get #named(): string {
-    const { kind, singular, virtual } = this.#kind;
-    return virtual === true && singular !== kind.toLowerCase() ? capital(singular) : kind;
+    const { kind, singular, isComputed } = this.#kind;
+    return isComputed === true && singular !== kind.toLowerCase() ? capital(singular) : kind;
   }
 
   #has(verb: Verb): boolean {

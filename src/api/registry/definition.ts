@@ -229,8 +229,8 @@ export interface KindDefinition<T extends KubeObject = KubeObject> extends Group
   readonly custom?: CustomKind;
   /** Maximum body size of a create in bytes, for kinds with unauthenticated clients. Default: the server's limit. */
   readonly maxBodyBytes?: number;
-  /** Objects are never stored; a handler answers creates (TokenReview, SubjectAccessReview …). */
-  readonly virtual?: boolean;
+  /** Objects are never stored; a handler computes them from the request (TokenReview, SubjectAccessReview …). */
+  readonly isComputed?: boolean;
 }
 
 /** Schema of one version of a custom resource. */

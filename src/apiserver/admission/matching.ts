@@ -162,6 +162,6 @@ export function isExempt({ kind, derived }: AdmissionRequest): boolean {
  * which webhooks receive.
  */
 export function isExemptOfPolicies(request: AdmissionRequest): boolean {
-  const { group, virtual } = request.kind.definition;
-  return isExempt(request) || (virtual === true && REVIEWS.has(group));
+  const { group, isComputed } = request.kind.definition;
+  return isExempt(request) || (isComputed === true && REVIEWS.has(group));
 }

@@ -1,4 +1,4 @@
-/** Handles creates of virtual kinds: reviews, and bindings in their deprecated form. */
+/** Handles creates of computed kinds: reviews, and bindings in their deprecated form. */
 import type { Binding } from '../../api/generated/core/v1.ts';
 import { invalid } from '../../api/meta/field-error.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
@@ -15,7 +15,7 @@ import { noSuchResource } from '../rest/reads/served-at.ts';
 import { bindPod } from '../rest/subresources/binding.ts';
 import { readObject, writeRequest } from '../rest/writes/request-body.ts';
 import { mayRequestProjects } from './project-requests.ts';
-import { virtualHandler } from './reviews.ts';
+import { computedHandler } from './reviews.ts';
 import { openshiftHandler } from './templates-and-images.ts';
 
 /** Sets the namespace of a review to the namespace of the request. Rejects a review that names another namespace. */
@@ -59,7 +59,7 @@ export async function review(
     return exchange.sendObject(201, success());
   }
   const openshift = openshiftHandler(kind);
-  const handler = virtualHandler(kind);
+  const handler = computedHandler(kind);
   if (openshift === undefined && handler === undefined) throw noSuchResource();
   await admitReview(context.admission, request, object);
   if (openshift !== undefined) {

@@ -1,4 +1,4 @@
-/** Handlers of OpenShift's virtual kinds, by kind and group. */
+/** Handlers of OpenShift's computed kinds, by kind and group. */
 import { createLoginObjects } from '../server/login-objects.ts';
 import { offerHost } from './host-offers.ts';
 import { mapIdentity } from './identity-mappings.ts';

@@ -127,7 +127,7 @@ function contentOf(context: ProjectRequestsContext, namespace: string, document:
   const { apiVersion, kind: name } = document;
   const kind = context.kinds.all.find((each) => each.apiVersion === apiVersion && each.kind === name);
   const shown = `${String(apiVersion)}, Kind=${String(name)}`;
-  if (kind === undefined || kind.definition.virtual === true)
+  if (kind === undefined || kind.definition.isComputed === true)
     throw new ApiError('InternalError', `Internal error occurred: mapping ${shown} failed: no matches for kind`);
   if (!kind.definition.namespaced) {
     const why = `${shown} specified in project template is not namespace scoped`;

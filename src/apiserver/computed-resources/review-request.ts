@@ -1,9 +1,9 @@
-/** Types of the handlers of virtual kinds. */
+/** Types of the handlers of computed kinds. */
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { RestContext } from '../rest/context.ts';
 
-/** The create request of a virtual object. */
+/** The create request of a computed object. */
 export interface ReviewRequest {
   readonly user: UserInfo;
   /** Namespace of the request. '' for cluster-scoped kinds. */
@@ -13,7 +13,7 @@ export interface ReviewRequest {
   readonly from: string;
 }
 
-/** Handles the create request of a virtual object. Resolves with the object to return. */
+/** Handles the create request of a computed object. Resolves with the object to return. */
 export type Handler = (
   context: RestContext,
   object: KubeObject,

@@ -1,4 +1,4 @@
-/** Kubernetes' virtual kinds, which are never stored: a create returns the object with its status. */
+/** Kubernetes' computed kinds, which are never stored: a create returns the object with its status. */
 
 import type { TokenReview } from '../../api/generated/authentication/v1.ts';
 import type {
@@ -176,8 +176,8 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 ]);
 
 /**
- * Handler of a virtual kind. OpenShift's kinds are found first, because some have the same name as Kubernetes' kinds.
+ * Handler of a computed kind. OpenShift's kinds are found first, because some have the same name as Kubernetes' kinds.
  */
-export function virtualHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
+export function computedHandler({ group, kind }: Pick<ServedKind, 'group' | 'kind'>): Handler | undefined {
   return openshiftHandlers.get(`${kind}.${group}`) ?? HANDLERS.get(kind);
 }

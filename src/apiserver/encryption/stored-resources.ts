@@ -10,8 +10,8 @@ const ROOT = '/registry/';
  */
 export function createResourceOf(): (key: string) => GroupResource | undefined {
   const known = new Map<string, GroupResource>();
-  for (const { virtual, storagePrefix, group, plural } of builtinKinds) {
-    if (virtual !== true) known.set(storagePrefix, { group, resource: plural });
+  for (const { isComputed, storagePrefix, group, plural } of builtinKinds) {
+    if (isComputed !== true) known.set(storagePrefix, { group, resource: plural });
   }
   return (key) => {
     if (!key.startsWith(ROOT)) return undefined;

@@ -29,7 +29,7 @@ export interface ServedKind {
   readonly presented: KindDefinition;
   /** Conversion between the storage version and this version. Undefined for the storage version. */
   readonly alias: KindAlias | undefined;
-  /** Cache of the stored objects. Undefined for virtual kinds. */
+  /** Cache of the stored objects. Undefined for computed kinds. */
   readonly cache: KindCache | undefined;
   /** View that converts stored objects when they are served. Undefined if no conversion is needed. */
   readonly view?: ObjectView;
@@ -64,7 +64,7 @@ export interface Kinds {
 
 export function cacheOptions(): KindCacheOptions[] {
   return builtinKinds
-    .filter((definition) => definition.virtual !== true)
+    .filter((definition) => definition.isComputed !== true)
     .map((definition) => ({
       prefix: `/registry/${definition.storagePrefix}/`,
       namespaced: definition.namespaced,
@@ -83,7 +83,7 @@ export function serveKinds(
   const byPlural = new Map<string, ServedKind[]>();
   const stored = new Map<string, ServedKind>();
   for (const definition of builtin) {
-    const kindCache = definition.virtual === true ? undefined : cache.kind(definition.storagePrefix);
+    const kindCache = definition.isComputed === true ? undefined : cache.kind(definition.storagePrefix);
     const versions = [undefined, ...(definition.aliases ?? [])];
     for (const alias of versions) {
       const { group, version } = alias ?? definition;

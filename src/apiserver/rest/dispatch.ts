@@ -41,7 +41,7 @@ export function dispatch(
     if (isResourceMetrics(kind)) return resourceMetrics(context, exchange, kind, info);
     if (isStreamView(kind)) return streamView(context, exchange, kind, info);
   }
-  if (kind.definition.virtual === true) {
+  if (kind.definition.isComputed === true) {
     // Virtual kinds support only create (and ProjectRequest list). They have no paths with a name.
     if (info.name !== '') throw noSuchResource();
     if (verb === 'list' && kind.kind === 'ProjectRequest') return checkProjectRequest(context, exchange);

@@ -77,7 +77,7 @@ test('finds registered kinds by name and by path in every version', () => {
   assert.equal(kindByPath('', 'v1', 'pods')?.kind.kind, 'Pod');
   assert.equal(kindByPath('events.k8s.io', 'v1', 'events')?.alias?.group, 'events.k8s.io');
   assert.equal(kindByPath('', 'v1', 'events')?.alias, undefined);
-  assert.equal(kindByGvk({ group: 'policy', version: 'v1', kind: 'Eviction' })?.kind.virtual, true);
+  assert.equal(kindByGvk({ group: 'policy', version: 'v1', kind: 'Eviction' })?.kind.isComputed, true);
   assert.equal(kindByPath('policy', 'v1', 'evictions'), undefined);
   assert.equal(kindByPath('', 'v1', '__proto__'), undefined);
 });
@@ -92,7 +92,7 @@ test('gives each kind its own path, store prefix and short names', () => {
   // InstallPlan and IPAddress both have the short name `ip`, as in upstream; clients use the first kind in discovery.
   const short = storedKinds.filter(({ kind }) => kind !== 'IPAddress').flatMap((kind) => kind.shortNames ?? []);
   assert.equal(new Set(short).size, short.length);
-  for (const kind of subresourceKinds) assert.ok(kind.virtual);
+  for (const kind of subresourceKinds) assert.ok(kind.isComputed);
 });
 
 test('returns a fresh sample for each call', () => {

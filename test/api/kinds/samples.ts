@@ -401,7 +401,7 @@ const CONTENTS: Readonly<Record<string, object>> = {
   RigClaim: { spec: { rigName: 'bench', duration: '30m' } },
 };
 
-export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.virtual !== true);
+export const storedKinds: readonly KindDefinition[] = builtinKinds.filter((kind) => kind.isComputed !== true);
 
 /**
  * Name of the kind, with its group if the group is OpenShift's, because these names are not unique:

@@ -136,7 +136,7 @@ const METHODS = [
 ] as const;
 
 const stored = storedKinds.filter((kind) => kind.kind !== 'ComponentStatus');
-const virtual = builtinKinds.filter((kind) => kind.virtual === true);
+const computed = builtinKinds.filter((kind) => kind.isComputed === true);
 
 /** Makes admission objects match nothing, so that they do not reject the rest of the run. */
 function harmless(document: Record<string, unknown>): void {
@@ -152,7 +152,7 @@ function harmless(document: Record<string, unknown>): void {
 }
 
 interface Target {
-  readonly kind: Pick<KindDefinition, 'kind' | 'namespaced' | 'virtual' | 'schemaName'>;
+  readonly kind: Pick<KindDefinition, 'kind' | 'namespaced' | 'isComputed' | 'schemaName'>;
   readonly group: string;
   readonly version: string;
   readonly plural: string;
@@ -182,7 +182,7 @@ function targetOf(choices: Choices): Target {
     };
   }
   if (choices.chance(0.05)) {
-    const kind = choices.one(virtual);
+    const kind = choices.one(computed);
     const document = (name: string) => ({
       apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
       kind: kind.kind,

@@ -114,7 +114,7 @@ export function clusterResourceQuota(deps: ClusterQuotaDeps): AdmissionPlugin {
     validate(request) {
       const { object, old, operation, subresource, namespace } = request;
       const { definition, plural } = request.kind;
-      if (object === undefined || namespace === '' || !definition.namespaced || definition.virtual === true) return;
+      if (object === undefined || namespace === '' || !definition.namespaced || definition.isComputed === true) return;
       if (clusterQuotasOf(cache, namespace).length === 0) return;
       const evaluator = evaluatorOf({ group: definition.group, plural });
       if (evaluator?.handles({ operation, subresource, object, old }) !== true) return;

@@ -26,7 +26,7 @@ export function resourceQuota(deps: ResourceQuotaDeps): AdmissionPlugin {
       const { object, old, operation, subresource, namespace } = request;
       const { definition, plural } = request.kind;
       if (subresource === 'status' && isFor(request, '', 'resourcequotas')) checkStatus(request);
-      if (object === undefined || namespace === '' || !definition.namespaced || definition.virtual === true) return;
+      if (object === undefined || namespace === '' || !definition.namespaced || definition.isComputed === true) return;
       const limited = deps.limited.get(`${plural}.${definition.group}`) ?? [];
       if (limited.length === 0 && deps.quotas.cached(namespace).length === 0) return;
       const evaluator = evaluatorOf({ group: definition.group, plural });

@@ -82,7 +82,7 @@ export const appliedClusterResourceQuotas: KindDefinition<ClusterResourceQuota> 
   verbs: ['get', 'list'],
   schemaName: 'com.github.openshift.api.quota.v1.AppliedClusterResourceQuota',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: {},
   columns,
 };

@@ -26,7 +26,7 @@ export const bindings: KindDefinition<Binding> = {
   verbs: ['create'],
   schemaName: 'io.k8s.api.core.v1.Binding',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: {
     validate(binding) {
       const errors: FieldError[] = [];
@@ -54,7 +54,7 @@ export const evictions: KindDefinition<Eviction> = {
   schemaName: 'io.k8s.api.policy.v1.Eviction',
   aliases: [sameShape('policy', 'v1beta1', '1.22', '1.25')],
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: {},
   columns: [],
 };
@@ -71,7 +71,7 @@ export const tokenRequests: KindDefinition<TokenRequest> = {
   verbs: ['create'],
   schemaName: 'io.k8s.api.authentication.v1.TokenRequest',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   setDefaults(request) {
     if (request.spec !== undefined) request.spec.expirationSeconds ??= DEFAULT_TOKEN_SECONDS;
   },
@@ -102,7 +102,7 @@ export const scales: KindDefinition<Scale> = {
   verbs: ['get', 'patch', 'update'],
   schemaName: 'io.k8s.api.autoscaling.v1.Scale',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: {
     validate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),
     validateUpdate: (scale) => validateNonNegative(scale.spec?.replicas, 'spec.replicas'),

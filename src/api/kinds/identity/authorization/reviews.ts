@@ -54,7 +54,7 @@ function review<T extends KubeObject>(
     verbs: ['create'],
     schemaName: `com.github.openshift.api.authorization.v1.${kind}`,
     storagePrefix: '',
-    virtual: true,
+    isComputed: true,
     strategy: validate === undefined ? {} : { validate },
     columns: [],
   };

@@ -59,7 +59,7 @@ function review<T extends KubeObject>(
     verbs: ['create'],
     schemaName: `io.k8s.api.${group.slice(0, group.indexOf('.'))}.v1.${kind}`,
     storagePrefix: '',
-    virtual: true,
+    isComputed: true,
     aliases: [olderReview(group, kind)],
     strategy: validate === undefined ? {} : { validate },
     columns: [],

@@ -27,7 +27,7 @@ export const nodeMetrics: KindDefinition<NodeMetrics> = {
   listKind: 'NodeMetricsList',
   namespaced: false,
   verbs: ['get', 'list'],
-  virtual: true,
+  isComputed: true,
   schemaName: 'io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics',
   storagePrefix: 'metrics.k8s.io/nodes',
   strategy: {},

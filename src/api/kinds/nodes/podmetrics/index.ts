@@ -37,7 +37,7 @@ export const podMetrics: KindDefinition<PodMetrics> = {
   listKind: 'PodMetricsList',
   namespaced: true,
   verbs: ['get', 'list'],
-  virtual: true,
+  isComputed: true,
   schemaName: 'io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics',
   storagePrefix: 'metrics.k8s.io/pods',
   strategy: {},

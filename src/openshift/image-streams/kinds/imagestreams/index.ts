@@ -136,7 +136,7 @@ function view<T extends KubeObject>(
     ...(shortNames.length === 0 ? {} : { shortNames }),
     schemaName: `com.github.openshift.api.image.v1.${kind}`,
     nameRule: 'pathSegment',
-    virtual: true,
+    isComputed: true,
     storagePrefix: '',
     strategy: {},
     columns,

@@ -46,7 +46,7 @@ export const hostOffers: KindDefinition<HostOffer> = {
   verbs: ['create'],
   schemaName: `dev.hyperedge.machine.${OFFER_VERSION}.HostOffer`,
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   maxBodyBytes: MAX_BODY_BYTES,
   strategy: { validate },
   columns: [nameColumn],

@@ -102,7 +102,7 @@ export const userIdentityMappings: KindDefinition<UserIdentityMapping> = {
   singular: 'useridentitymapping',
   listKind: 'UserIdentityMappingList',
   namespaced: false,
-  virtual: true,
+  isComputed: true,
   verbs: ['create'],
   schemaName: `${SCHEMA}.UserIdentityMapping`,
   storagePrefix: 'openshift.io/useridentitymappings',

@@ -22,7 +22,7 @@ export const packageManifests: KindDefinition<PackageManifest> = {
   verbs: ['get', 'list'],
   schemaName: 'com.github.operator-framework.operator-lifecycle-manager.package-server.v1.PackageManifest',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: {},
   columns: [
     nameColumn,

@@ -54,7 +54,7 @@ export const projectRequests: KindDefinition<ProjectRequest> = {
   verbs: ['create', 'list'],
   schemaName: 'com.github.openshift.api.project.v1.ProjectRequest',
   storagePrefix: '',
-  virtual: true,
+  isComputed: true,
   strategy: { validate },
   columns: [],
 };

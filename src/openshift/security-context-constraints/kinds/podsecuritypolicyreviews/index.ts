@@ -48,7 +48,7 @@ function review<T extends Review>(kind: string, validate: WriteStrategy<T>['vali
     verbs: ['create'],
     schemaName: `com.github.openshift.api.security.v1.${kind}`,
     storagePrefix: '',
-    virtual: true,
+    isComputed: true,
     setDefaults(object) {
       if (object.spec?.template !== undefined) setPodTemplateDefaults(object.spec.template);
     },

@@ -88,7 +88,7 @@ export const processedTemplates: KindDefinition<Template> = {
   plural: 'processedtemplates',
   singular: 'processedtemplate',
   verbs: ['create'],
-  virtual: true,
+  isComputed: true,
   storagePrefix: '',
   strategy: {},
   columns: [],
