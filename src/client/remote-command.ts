@@ -141,7 +141,7 @@ function statusIn(text: string): Partial<Status> | undefined {
 /** Outcome of a remote command, from the Status on the error channel. Without a Status, the command has succeeded. */
 export interface RemoteOutcome {
   readonly exitCode: number;
-  /** Reason of a failure other than the command's exit code; undefined if the command has exited. */
+  /** Reason for a failure other than the command's exit code; undefined if the command has exited. */
   readonly failure: string | undefined;
 }
 

@@ -33,7 +33,7 @@ export function createScheduler(deps: SchedulerDeps): Scheduler {
         await synced;
         if (signal.aborted) return;
         leading = true;
-        deps.log.info('leading, scheduling starts');
+        deps.log.info('acquired leadership; starting the scheduler');
         const stop = startEpoch(deps, sources);
         await new Promise<void>((resolve) => {
           if (signal.aborted) resolve();

@@ -185,7 +185,7 @@ describe('API client', () => {
       for await (const event of events) if ('metadata' in event.object) seen.push(event.object.metadata?.name ?? '');
     })();
     const ended = assert.rejects(watching, (error) => isConnectionError(error));
-    await eventually('the watch stands', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     for (const name of ['bob', 'carol', 'dave']) {
       credentials = { ca: authority.cert, ...authority.issue(name) };
       await client.request('GET', '/version');
@@ -254,7 +254,7 @@ describe('API client', () => {
       for await (const event of events) names.push(`${event.type} ${event.object.data?.['k']}`);
     })();
     const ended = assert.rejects(watching, { reason: 'Expired', message: 'too old' });
-    await eventually('the watch stands', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     const object: ConfigMap = {
       metadata: { name: 'u', namespace: 'n', resourceVersion: '9' },
       data: { k: 'größe 💾' },
@@ -265,7 +265,7 @@ describe('API client', () => {
       if (byte > 127) await new Promise((resolve) => setTimeout(resolve, 1));
     }
     server.write(Buffer.concat([line, line]));
-    await eventually('three events came', () => names.length === 3);
+    await eventually('three events arrived', () => names.length === 3);
     assert.deepEqual(names, ['ADDED größe 💾', 'ADDED größe 💾', 'ADDED größe 💾']);
     server.write(`${JSON.stringify({ type: 'ERROR', object: new ApiError('Expired', 'too old').toStatus() })}\n`);
     await ended;
@@ -279,7 +279,7 @@ describe('API client', () => {
       assert.equal(event.type, 'ADDED');
       break;
     }
-    await eventually('the server saw it go', () => server.watchers === 0);
+    await eventually('the server detected the disconnect', () => server.watchers === 0);
   });
 
   it('the API client requires a name, and a namespace for namespaced kinds', async () => {

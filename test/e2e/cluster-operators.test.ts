@@ -87,7 +87,7 @@ describe('cluster operators', { timeout: 300_000 }, () => {
   test('cluster operators are not written without a change', async () => {
     const versions = async (): Promise<(string | undefined)[]> =>
       [...(await operators()), await clusterVersion()].map(({ metadata }) => metadata?.resourceVersion);
-    await eventually('a calm minute begins', 30_000, async () => {
+    await eventually('the start of a minute without changes', 30_000, async () => {
       const before = await versions();
       await new Promise((resolve) => setTimeout(resolve, 5_000));
       return JSON.stringify(await versions()) === JSON.stringify(before) ? true : undefined;

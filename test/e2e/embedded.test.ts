@@ -142,12 +142,12 @@ test("serves metrics from a user's APIService, and from the built-in API after t
     },
   };
   await appliance.must(['apply', '-f', '-'], { input: JSON.stringify(theirs) });
-  await eventually('their server is requested', 30_000, async () => {
+  await eventually('a request to their server', 30_000, async () => {
     const top = await appliance.kubectl(['get', '--raw', '/apis/metrics.k8s.io/v1beta1/nodes']);
     return top.code !== 0 ? true : undefined;
   });
   await appliance.must(['delete', 'apiservice', 'v1beta1.metrics.k8s.io']);
-  await eventually('ours', 30_000, async () => {
+  await eventually('our event', 30_000, async () => {
     const service = await appliance.kubectl(['get', 'apiservice', 'v1beta1.metrics.k8s.io', '--no-headers']);
     return /Local +True/.test(service.stdout) ? true : undefined;
   });

@@ -112,7 +112,7 @@ test('starts from the disk reserve if the root is a single full file system', as
   try {
     await appliance.start();
     await appliance.must(['create', 'cm', 'removed', '--from-literal=k=v']);
-    await eventually('room is set aside', 60_000, async () =>
+    await eventually('the disk reserve is written', 60_000, async () =>
       (await stat(join(root, 'var/lib/origin/disk-reserve'))).size > 0 ? true : undefined,
     );
     await run('dd', ['if=/dev/zero', `of=${join(root, 'filler')}`, 'bs=1M']);

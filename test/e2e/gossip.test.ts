@@ -234,7 +234,7 @@ test('reports a killed store immediately while its host is alive', {
     etcd.write(
       `{"id":1,"method":"publish","params":{"memberId":"00000000000000aa","leader":"00000000000000bb","appliedIndex":${i},"fsyncMs":3}}\n`,
     );
-    await eventually('b knows the store', 5000, () =>
+    await eventually('b has the facts of the store', 5000, () =>
       store()?.leaderSeen?.leader === '00000000000000bb' ? true : undefined,
     );
     await sleep(300);
@@ -254,8 +254,8 @@ test('each side of a network partition declares the other members dead, and the 
   timeout: 120_000,
 }, async (t) => {
   await cut('a');
-  await eventually('b gives a up', 20_000, async () => (/a dead/.test(await view('b')) ? true : undefined));
-  await eventually('a gives all up', 40_000, async () =>
+  await eventually('b declares a dead', 20_000, async () => (/a dead/.test(await view('b')) ? true : undefined));
+  await eventually('a declares all members dead', 40_000, async () =>
     (await view('a')).match(/dead/g)?.length === 3 ? true : undefined,
   );
   await heal('a');

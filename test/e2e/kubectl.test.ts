@@ -104,7 +104,7 @@ for (const { label, path } of [...kubectls(), builtIn]) {
         await eventually('a refusal', 30_000, () =>
           output.includes("Cannot evict pod as it would violate the pod's disruption budget") ? true : undefined,
         );
-        await eventually('one pod gone, one that stays', 30_000, async () =>
+        await eventually('one pod is deleted and one remains', 30_000, async () =>
           (await podsOf()).filter((pod) => were.includes(pod)).length === 1 ? true : undefined,
         );
         await must('uncordon', node);

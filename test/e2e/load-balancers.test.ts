@@ -113,7 +113,7 @@ describe('load balancers', { timeout: 240_000 }, () => {
     assert.equal(await fetched('10.88.0.240'), 'web');
     assert.deepEqual((await get<Service>('service', 'other')).status?.loadBalancer, {});
     await host.must(['delete', 'service', 'third', 'second']);
-    await eventually('the addresses leave the link', 15_000, async () => {
+    await eventually('the addresses are removed from the link', 15_000, async () => {
       const { stdout } = await host.inside('ip', ['-o', 'addr', 'show', 'dev', 'eth0']);
       return stdout.includes('10.88.0.24') ? undefined : true;
     });

@@ -138,7 +138,7 @@ test('drains, wipes and releases the host on scale-down', { timeout: 240_000 }, 
     ({ spec, status }) => status.provisioning.state === 'available' && spec.consumerRef === undefined,
   );
   assert.equal(host.spec.online, true);
-  await eventually('machine and node are gone', 20_000, async () => {
+  await eventually('machine and node are deleted', 20_000, async () => {
     const left = await first.must(['get', '-n', NAMESPACE, 'machines', '-o', 'name']);
     const nodes = await first.must(['get', 'nodes', '-o', 'name']);
     return left === '' && nodes.trim() === 'node/m1' ? true : undefined;

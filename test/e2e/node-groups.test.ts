@@ -87,7 +87,7 @@ test('applies an edited node group to the host within 10 s, with labels and with
     ...['patch', 'configmap', GROUP, '-n', 'openshift-node', '--type=merge', '-p'],
     JSON.stringify({ data: { 'node-config.yaml': 'kind: Oops' } }),
   );
-  await eventually('the complaint', GOAL_MS, () =>
+  await eventually('the error message', GOAL_MS, () =>
     /node group not applied .*ConfigMap openshift-node\/node-config-all-in-one/.test(lab.appliance.output)
       ? true
       : undefined,

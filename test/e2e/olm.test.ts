@@ -165,7 +165,7 @@ test('installs an operator from a directory and upgrades the operator after appr
   await writeCatalog(join(appliance.root, 'var/lib/origin/catalogs/lab'), packageOf('web', [v1, v2]));
   await approve('web.v2.0.0');
   await succeeded('web.v2.0.0', 'shop');
-  await eventually('the old version to go', 20_000, async () =>
+  await eventually('the old version to be deleted', 20_000, async () =>
     (await appliance.kubectl(['get', 'csv', 'web.v1.0.0', '-n', 'shop'])).code === 0 ? undefined : true,
   );
   assert.match(await read('pods -n shop -l name=web', '{.items[*].status.phase}'), /Running/);
@@ -229,7 +229,7 @@ test('a project administrator can subscribe to operators, but not install more t
 
   await appliance.must(['delete', 'subscription', 'web', '-n', 'shop']);
   await appliance.must(['delete', 'csv', 'web.v2.0.0', '-n', 'shop', '--timeout=30s']);
-  await eventually('the deployment to go', 20_000, async () =>
+  await eventually('the deployment to be deleted', 20_000, async () =>
     (await appliance.kubectl(['get', 'deployment', 'web', '-n', 'shop'])).code === 0 ? undefined : true,
   );
   // Custom resources and their definitions remain, because they are data.

@@ -208,7 +208,7 @@ test('starts the pod of a second claim on a rig when the first claim is released
   await lab.apply(rigClaim('one'));
   await phase('one', 'Granted');
   await lab.apply(rigClaim('two', '20s'));
-  const queued = await eventually('the second to have its place', GOAL_MS, async () => {
+  const queued = await eventually('the second to get its place', GOAL_MS, async () => {
     const status = await statusOf('rigclaim', 'two');
     return status.position === 1 ? status : undefined;
   });
@@ -228,7 +228,7 @@ test('starts the pod of a second claim on a rig when the first claim is released
   assert.match(await lab.kubectl('get', 'rigclaims'), /one +bench +Granted .*\ntwo +bench +Queued +1 /);
   await lab.kubectl('delete', 'rigclaim', 'one', '--wait=true');
   // The rig is released when the containers have ended; the pod is deleted afterwards.
-  await eventually('the pod of the claim to go', GOAL_MS, async () =>
+  await eventually('the pod of the claim to be deleted', GOAL_MS, async () =>
     (await lab.kubectl('get', 'pods', '-o', 'name')).includes('with-one') ? undefined : true,
   );
   await phase('two', 'Granted');

@@ -93,7 +93,7 @@ test('serves no linearizable read in a disconnected minority, which rejoins with
   const meanwhile = await first.status();
   assert.ok(meanwhile.term > term);
   for (const host of [0, 1, 2]) await network.heal(host);
-  await eventually('the one that was away follows', 20_000, async () =>
+  await eventually('the disconnected member catches up', 20_000, async () =>
     (await leader.status()).leader === meanwhile.leader ? true : undefined,
   );
   await members.equal();
@@ -122,7 +122,7 @@ for (const who of ['leader', 'follower'] as const) {
       await eventually('the disk is full', 20_000, async () =>
         /disk is full/.test(await victim.log()) ? true : undefined,
       );
-      const leads = await eventually('a leader with room', 20_000, async () => {
+      const leads = await eventually('a leader with free disk space', 20_000, async () => {
         const found = await members.leader();
         return found === victim ? undefined : found;
       });
@@ -131,7 +131,7 @@ for (const who of ['leader', 'follower'] as const) {
       const full = journal.acknowledged;
       await eventually('writes meanwhile', 20_000, async () => (journal.acknowledged > full + 50 ? true : undefined));
       await rm(filler);
-      await eventually('it has caught up', 20_000, async () => {
+      await eventually('the member has caught up', 20_000, async () => {
         const [here, there] = await Promise.all([victim.status(), leads.status()]);
         return here.applied + 50 > there.applied ? true : undefined;
       });

@@ -174,7 +174,7 @@ describe('console of three hosts', { skip: missing ?? false, timeout: 2_400_000 
 
   test('shows a disconnected host in the overview, the store and the gossip ring, and shows when it is back', async () => {
     const cut = cluster.host(2);
-    // The first master in the order of the page, because others are queried only if it does not answer.
+    // The page queries the masters in its order, and the next master only if the previous one does not respond.
     await page('Hosts and updates');
     await view('Store');
     await tab.page.waitForSelector(`${MEMBERS} tr:has-text("${cut.name}") >> text=ok`);

@@ -127,7 +127,7 @@ describe('three hosts with systemd', { skip: missing ?? false }, () => {
   test('three hosts with systemd form one store whose members all respond', async () => {
     const [first, ...others] = hosts as [NspawnHost, ...NspawnHost[]];
     await first.must('systemctl', ['start', '--no-block', 'hyperedge']);
-    await eventually('what the others need', 20_000, async () =>
+    await eventually('files that the other hosts need', 20_000, async () =>
       (
         await first.inside(
           'ls',

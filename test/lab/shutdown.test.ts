@@ -95,6 +95,6 @@ describe('graceful shutdown of a host', { skip: missing ?? false }, () => {
     assert.ok((times[0] ?? 0) < (times[1] ?? 0), `${times}`);
     const journal = await host.must('journalctl', ['--no-pager', '-u', 'hyperedge', '-b', '-1']);
     assert.match(journal, /detected shutdown event/);
-    assert.match(journal, /node is shutting down|shutdown ends pods/);
+    assert.match(journal, /node is shutting down|terminating pods for the node shutdown/);
   });
 });

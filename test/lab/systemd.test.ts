@@ -159,7 +159,7 @@ describe('host with systemd', { skip: missing ?? false }, () => {
     const slice = `kubepods-burstable-pod${uid.replaceAll('-', '_')}.slice`;
     assert.equal(await host.must('systemctl', ['is-active', slice]), 'active\n');
     await host.mustKubectl(['delete', 'pod', 'hungry', '--now']);
-    await eventually('slice gone', 10_000, async () =>
+    await eventually('the slice is deleted', 10_000, async () =>
       (await host.inside('systemctl', ['is-active', slice])).stdout === 'inactive\n' ? true : undefined,
     );
     assert.equal(await failedUnits(), '');

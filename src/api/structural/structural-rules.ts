@@ -13,7 +13,7 @@ const EMPTY_TYPE: Readonly<Record<Level, string>> = {
   field: 'must not be empty for specified object fields',
 };
 
-/** Errors sorted by their text, as upstream. */
+/** Errors sorted by their text, as in upstream. */
 export function structuralErrors(schema: Schema, path: string): FieldError[] {
   const found: FieldError[] = [];
   invariants(schema, 'root', path, found);

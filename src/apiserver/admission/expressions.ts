@@ -111,7 +111,7 @@ const AUTHORIZERS: readonly (readonly [string, Type])[] = [
 /**
  * Result type that an expression must have. It is checked at compile time. `message`: a string; `annotation`: a string
  * or null; `configuration`: `Object{…}`; `patch`: a list of `JSONPatch{…}`. A `checked` expression is only type
- * checked, never evaluated; as upstream, it has no `authorizer.requestResource`.
+ * checked, never evaluated; as in upstream, it has no `authorizer.requestResource`.
  */
 export type Expected = 'checked' | 'bool' | 'message' | 'annotation' | 'any' | 'configuration' | 'patch';
 

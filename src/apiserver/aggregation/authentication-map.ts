@@ -37,7 +37,8 @@ export class AuthenticationMap {
       firstRetryMs: 1_000,
       lastRetryMs: 60_000,
       sync: () => this.#sync(),
-      failed: (name, error) => context.log.warn('cannot write a config map', { name, error: messageOf(error) }),
+      failed: (name, error) =>
+        context.log.warn('cannot write the authentication config map', { name, error: messageOf(error) }),
     });
   }
 

@@ -174,7 +174,7 @@ function headersFor(
   return { ...headers, ...identityHeaders(user) };
 }
 
-/** Rejects the request with a plain text, as upstream. */
+/** Rejects the request with a plain text, as in upstream. */
 function refuse(exchange: Exchange, code: number, text: string): void {
   const { response } = exchange;
   response.setHeader('x-content-type-options', 'nosniff');

@@ -59,7 +59,7 @@ export function valuesOf(request: HttpRequest, header: string): string[] {
   return values;
 }
 
-/** Values of the headers `<prefix><key>`, by key. Keys are percent-decoded, as upstream. */
+/** Values of the headers `<prefix><key>`, by key. Keys are percent-decoded, as in upstream. */
 export function extraOf(request: HttpRequest, prefix: string): Record<string, string[]> {
   const extra = new Map<string, string[]>();
   const raw = request.rawHeaders;

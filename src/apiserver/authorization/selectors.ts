@@ -34,7 +34,7 @@ export function selectorsOf(
   };
 }
 
-/** Requirements sorted by their text, as upstream. Throws a CodedError. */
+/** Requirements sorted by their text, as in upstream. Throws a CodedError. */
 export function fieldTerms(text: string): SelectorTerm[] {
   const inOrder = parseFieldSelector(text).map(({ field, operator, value }) => ({
     text: `${field}${operator}${value}`,

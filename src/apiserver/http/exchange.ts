@@ -9,7 +9,7 @@ import type { ConnectionInfo, HttpRequest, HttpResponse } from '../port.ts';
 import { renderObject } from './render-object.ts';
 import { isTrue, type RequestInfo } from './request-info.ts';
 
-/** Minimum size of a compressed body in bytes, as upstream. */
+/** Minimum size of a compressed body in bytes, as in upstream. */
 const GZIP_FROM = 128 * 1024;
 const MAX_WARNINGS_BYTES = 4096;
 /** Clients that get indented JSON. Source: k8s.io/apiserver/pkg/endpoints/handlers/negotiation `isPrettyPrint`. */

@@ -154,7 +154,7 @@ function formOf(type: string, parameters: ReadonlyMap<string, string>, protobuf:
   return undefined;
 }
 
-/** Tables have no protobuf form, as upstream. */
+/** Tables have no protobuf form, as in upstream. */
 function messageForm(parameters: ReadonlyMap<string, string>, protobuf: boolean): AnswerForm | undefined {
   const as = parameters.get('as');
   if (as === undefined) return protobuf ? MESSAGE : undefined;

@@ -54,7 +54,7 @@ const PROJECTS = 'project.openshift.io';
 const NO_QUERY = new URLSearchParams();
 const MAX_PATH = 8 * 1024;
 /**
- * Subresources of a namespace, in every group as upstream. Any other segment in this place is a namespaced resource.
+ * Subresources of a namespace, in every group as in upstream. Any other segment in this place is a namespaced resource.
  */
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(['status', 'finalize']);
 const PLAIN_SEGMENT = /^[A-Za-z0-9._:~@-]*$/;

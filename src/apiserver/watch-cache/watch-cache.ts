@@ -26,7 +26,7 @@ import { ReadIndex } from './read-index.ts';
 
 const ROOT = '/registry/';
 const RELOAD_DELAY_MS = 500;
-/** Time limit for a read that waits for the cache, as upstream. */
+/** Time limit for a read that waits for the cache, as in upstream. */
 const FRESHNESS_TIMEOUT_MS = 3_000;
 
 /** Divisor: the event windows together may use this part (1/32) of the memory, within the limits below. */

@@ -176,7 +176,7 @@ export interface SerfResponse {
 /** One member's response to a key query (Serf's `nodeKeyResponse`). Keys are in base64. */
 export interface KeyAnswer {
   readonly done: boolean;
-  /** Reason of a failure, or a remark. */
+  /** Reason for a failure, or a remark. */
   readonly message: string;
   readonly keys: readonly string[];
   /** Key that encrypts; empty if the member does not report it. */

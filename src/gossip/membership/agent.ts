@@ -268,7 +268,7 @@ class RingAgent implements Agent {
     const { leader: _, ...facts } = this.#store.facts;
     this.#store = { owner, facts, state };
     if (state === 'down')
-      this.#log.info('store of this host stopped, announced to the ring', { member: facts.memberId });
+      this.#log.info('store of this host stopped; announcing it to the ring', { member: facts.memberId });
     this.#announce(true);
   }
 

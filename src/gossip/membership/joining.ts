@@ -70,8 +70,10 @@ export function keepJoined(deps: JoiningDeps): Joining {
     running = false;
     if (stopped) return;
     // A problem is logged as a warning only once, not for every attempt.
-    if (problem !== undefined && !reported) log.warn('not all of the ring can be joined yet', { error: problem });
-    else if (problem !== undefined) log.v(4, 'not all of the ring can be joined yet', { error: problem });
+    if (problem !== undefined && !reported)
+      log.warn('cannot join all members of the gossip ring; retrying', { error: problem });
+    else if (problem !== undefined)
+      log.v(4, 'cannot join all members of the gossip ring; retrying', { error: problem });
     reported = problem !== undefined;
     again(problem === undefined ? CHECK_MS : retryMs);
     retryMs = problem === undefined ? FIRST_RETRY_MS : Math.min(LAST_RETRY_MS, retryMs * 2);

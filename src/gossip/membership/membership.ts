@@ -309,7 +309,7 @@ class GossipMembership implements Membership {
         const nowMs = this.#clock.monotonicMs();
         if (nowMs - this.#conflictMs < CONFLICT_INTERVAL_MS) break;
         this.#conflictMs = nowMs;
-        this.#log.warn('two members claim one name', { name: event.name, address: text(event.address) });
+        this.#log.warn('two members have the same name', { name: event.name, address: text(event.address) });
         break;
       }
       default:

@@ -41,7 +41,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
         await synced;
         if (signal.aborted) return;
         leading = true;
-        deps.log.info('leading, controllers start', { controllers: prepared.length });
+        deps.log.info('acquired leadership; starting controllers', { controllers: prepared.length });
         const stops: (() => Promise<void>)[] = [];
         for (const { spec, handle, run } of prepared) {
           if (signal.aborted) break;

@@ -50,7 +50,7 @@ export async function keepMountOrder(settings: Settings, log: Log): Promise<void
   try {
     if (await placeMountDropIns(settings)) await systemctl('daemon-reload');
   } catch (error) {
-    log.warn('service not ordered behind the file systems of its data', { error: messageOf(error) });
+    log.warn('unit not ordered after the mounts of its data directories', { error: messageOf(error) });
   }
 }
 

@@ -37,7 +37,7 @@ export function startImageWork(drops: ImageDrops): () => Promise<void> {
     await importDropped(drops, abort.signal);
     if (drops.settings.embedded.images.verifyAtBoot) await verifyAfterBoot(drops, abort.signal);
   })().catch((error: unknown) => {
-    if (!abort.signal.aborted) drops.log.warn('images not prepared', { error: messageOf(error) });
+    if (!abort.signal.aborted) drops.log.warn('import or verification of images stopped', { error: messageOf(error) });
   });
   return async () => {
     abort.abort();
@@ -70,14 +70,14 @@ async function importDropped(drops: ImageDrops, signal: AbortSignal): Promise<vo
       for (const image of imported) await images.pin(image, true);
       known[name] = { stamp, names: imported };
       await writeRecord(record, known);
-      log.info('images of the drop directory imported', {
+      log.info('images imported from the drop directory', {
         file: name,
         images: imported.join(','),
         ms: Math.round(performance.now() - began),
       });
     } catch (error) {
       if (signal.aborted) return;
-      log.error('image of the drop directory not imported', { file: name, error: messageOf(error) });
+      log.error('image not imported from the drop directory', { file: name, error: messageOf(error) });
       report(drops, 'ImageImportFailed', `${path}: ${messageOf(error)}`);
     }
   }

@@ -17,7 +17,7 @@ export interface ListedRevision {
   readonly current: boolean;
   readonly created: string;
   readonly reason: string;
-  /** Reason of a failed revision. */
+  /** Reason for a failed revision. */
   readonly error?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The temporary control plane of a new cluster. It waits until the configured number of other masters run, each with an
- * API server and a store member. Then it sets the bootstrap status to complete in `kube-system/bootstrap`, as upstream
- * does.
+ * API server and a store member. Then it sets the bootstrap status to complete in `kube-system/bootstrap`, as in
+ * upstream does.
  */
 
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -95,7 +95,7 @@ export function followHandover(
       await opened.close();
     }
   };
-  void follow().catch((error: unknown) => log.error('handover failed', { error: messageOf(error) }));
+  void follow().catch((error: unknown) => log.error('handover to the masters failed', { error: messageOf(error) }));
   return { done: done.promise, stop: () => stopping.abort() };
 }
 

@@ -45,7 +45,7 @@ export function followVersions(client: ApiClient, log: Log): VersionFollower {
       const { gitVersion = '' } = await client.request<{ gitVersion?: string }>('GET', '/version');
       apiServer = gitVersion;
       const found = kubeletSkew(kubelet, gitVersion);
-      if (found !== undefined && found !== reported) log.error('version skew', { problem: found });
+      if (found !== undefined && found !== reported) log.error('unsupported version skew', { problem: found });
       reported = found;
       // An older kubelet may run, although it blocks upgrades of the cluster.
       problem = newerKubelet(kubelet, gitVersion);

@@ -130,7 +130,7 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
   };
 }
 
-/** Images sorted by descending size, as upstream. The scheduler scores nodes by images that are already present. */
+/** Images sorted by descending size, as in upstream. The scheduler scores nodes by images that are already present. */
 function imageList(images: readonly ImageStatus[]): ContainerImage[] {
   return [...images]
     .sort((a, b) => b.sizeBytes - a.sizeBytes)

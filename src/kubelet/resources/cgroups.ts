@@ -73,7 +73,7 @@ export class PodCgroups {
     this.options = options;
     this.hierarchies = await this.files.hierarchies();
     if (this.hierarchies.length === 0) throw new Error('no cgroup hierarchy is mounted on this host');
-    this.log.info('cgroup levels', { driver: this.driver, version: this.version });
+    this.log.info('cgroup hierarchy created', { driver: this.driver, version: this.version });
     await this.applyLevels(qosTree([], options));
     await this.apply(reservedTree(reserved));
   }

@@ -68,7 +68,7 @@ export class Access {
       this.keep(this.tokens, key, caller, TOKEN_TTL_MS);
       return caller;
     } catch (error) {
-      this.log.warn('token not reviewed', { error: messageOf(error) });
+      this.log.warn('TokenReview failed', { error: messageOf(error) });
       return undefined;
     }
   }
@@ -93,7 +93,7 @@ export class Access {
       this.keep(this.decisions, key, allowed, allowed ? ALLOWED_TTL_MS : DENIED_TTL_MS);
       return allowed;
     } catch (error) {
-      this.log.warn('access not reviewed', { user: caller.name, error: messageOf(error) });
+      this.log.warn('SubjectAccessReview failed', { user: caller.name, error: messageOf(error) });
       return false;
     }
   }

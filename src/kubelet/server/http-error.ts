@@ -6,7 +6,7 @@ import { TooManySessions } from './sessions.ts';
 /** Time for a client to read a refusal while it still sends the body. */
 const LINGER_MS = 2_000;
 
-/** Error response with a status code and a line of text, as upstream. */
+/** Error response with a status code and a line of text, as in upstream. */
 export class HttpError extends Error {
   readonly code: number;
   constructor(code: number, message: string) {

@@ -173,7 +173,11 @@ export class ShutdownManager {
     const { services, pods, periods, log } = this.#deps;
     const wanted = pods.activePods().filter((pod) => !hasStopStage(pod));
     for (const group of shutdownGroups(periods, wanted)) {
-      log.info('shutdown ends pods', { priority: group.priority, pods: group.pods.length, seconds: group.seconds });
+      log.info('terminating pods for the node shutdown', {
+        priority: group.priority,
+        pods: group.pods.length,
+        seconds: group.seconds,
+      });
       if (await this.#endGroup(group)) continue;
       log.info('shutdown manager pod killing time out', { gracePeriod: group.seconds, priority: group.priority });
     }

@@ -186,7 +186,7 @@ class NodePodRoutes implements PodRoutes {
     const changes = overlayChanges(plan.overlay, present);
     // The MTU is set before the routes, so that pods need not discover it by losing a packet.
     if (plan.podMtu !== this.#mtu) {
-      log.info('pod network MTU', { mtu: plan.podMtu, before: this.#mtu });
+      log.info('pod network MTU changed', { mtu: plan.podMtu, before: this.#mtu });
       this.#mtu = plan.podMtu;
       this.#deps.onMtu(plan.podMtu);
     }

@@ -232,7 +232,7 @@ function oversizedReport(log: Log): (policies: ReadonlySet<string>) => void {
   return (policies) => {
     const names = [...policies].sort().slice(0, MAX_LISTED).join();
     if (names !== reported && names !== '')
-      log.warn('network policies of a namespace are too large; these permit nothing', {
+      log.warn('network policies exceed the size limit; they permit no connections', {
         policies: names,
         max: MAX_POLICY_SIZE,
         maxAddresses: MAX_MEMBERS,

@@ -41,7 +41,7 @@ export class OwnCertificate {
       this.#problem = '';
       if (found.certificate !== this.current?.certificate || found.key !== this.current.key) {
         this.current = found;
-        log.info('default certificate of the host in use');
+        log.info('default certificate of the host loaded');
         changed();
       }
     } catch (error) {

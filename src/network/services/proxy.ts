@@ -112,9 +112,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
   return {
     async start() {
       mode = await chooseMode(deps);
-      deps.log.info('service proxy starts', { mode: mode.name });
+      deps.log.info('service proxy starting', { mode: mode.name });
       await mode.prepare().catch((error: unknown) => {
-        deps.log.warn('rules of an earlier process could not be restricted', { error: messageOf(error) });
+        deps.log.warn('service rules of an earlier process not restricted', { error: messageOf(error) });
       });
       follow(
         services,

@@ -207,7 +207,7 @@ export class UpdateAgent {
         log.warn('update status not reported', { error: messageOf(error) }),
       );
     this.#restarting = true;
-    log.info('host process restarts for an update', { to: record?.to, phase: record?.phase });
+    log.info('restarting the host process for an update', { to: record?.to, phase: record?.phase });
     if (record?.phase === 'trying') await executables.startGuard();
     await executables.restart();
   }

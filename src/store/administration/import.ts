@@ -6,7 +6,7 @@ import type { Foreign } from '../membership/offline.ts';
 import type { EtcdAdmin } from './port.ts';
 
 const PAGE = 2000;
-/** Maximum number of values per request. */
+/** Maximum number of keys whose values are read or written in one request. */
 const VALUES = 32;
 
 interface Place {

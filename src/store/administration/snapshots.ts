@@ -130,7 +130,7 @@ export interface ListedSnapshot {
   readonly clusterId: string;
   readonly takenMs: number;
   readonly bytes: number;
-  /** Reason of a failed verification, or '' when the snapshot is valid. */
+  /** Reason for a failed verification, or '' when the snapshot is valid. */
   readonly problem: string;
 }
 

@@ -35,7 +35,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
         await upToDate();
         const command = await commandOf(message);
         await auth.change(command);
-        log.info('auth changed', summary(command));
+        log.info('authentication settings changed', summary(command));
         return encoder.begin(revision()).finish();
       });
 

@@ -12,7 +12,7 @@ export function summarizeSnapshot(path: string, nativeBinding: string): Promise<
   return queryOnce('summarize', { kind: 'summarize', path, nativeBinding });
 }
 
-/** Last revision and cluster of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
+/** Last revision and cluster of a snapshot, without verifying the rest. Throws the errors of `summarizeSnapshot`. */
 export function snapshotPosition(path: string, nativeBinding: string): Promise<SnapshotPosition> {
   return queryOnce('snapshotPosition', { kind: 'snapshotPosition', path, nativeBinding });
 }

@@ -103,7 +103,7 @@ function checkState(db: Database.Database, path: string): void {
   }
 }
 
-/** Last revision and cluster of a snapshot, without verifying the rest. Throws as `summarizeSnapshot`. */
+/** Last revision and cluster of a snapshot, without verifying the rest. Throws the errors of `summarizeSnapshot`. */
 export function snapshotPosition(path: string, nativeBinding: string): SnapshotPosition {
   return reading(path, nativeBinding, (db) => {
     const row = db.prepare<[], { last: number | null }>('SELECT max(revision) AS last FROM revision').get();

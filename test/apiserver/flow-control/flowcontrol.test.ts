@@ -362,7 +362,7 @@ describe('requests under priority and fairness', () => {
     watch.destroy();
   });
 
-  it('requests under priority and fairness use more seats for a write if it has many watches', async () => {
+  it('a write to a resource with many watches occupies more seats of priority and fairness', async () => {
     const watches = Array.from({ length: 20 }, () =>
       request({
         host: '127.0.0.1',

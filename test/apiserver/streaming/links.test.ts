@@ -54,7 +54,7 @@ describe('links through the proxy', () => {
     '<a href="unfinished',
   ].join('\n');
 
-  it('links through the proxy are found in a page with any split of its bytes', async () => {
+  it('rewrites the links of a proxied page, regardless of how its bytes are split into chunks', async () => {
     for (const size of [1, 2, 3, 5, 7, 16, 1_000])
       assert.equal((await rewritten(SOURCE, size)).toString('utf8'), WANTED, `in pieces of ${size}`);
   });

@@ -161,7 +161,7 @@ export const cases: readonly AttackCase[] = [
         );
         for (const each of held) assert.deepEqual([each.opened, each.held], [20, 0], JSON.stringify(each));
         await lab.pods.kubectl('create', 'configmap', 'after-idle', '-n', 'default');
-        await eventually('the watch goes on', 5_000, () => (/after-idle/.test(seen) ? true : undefined));
+        await eventually('the watch continues', 5_000, () => (/after-idle/.test(seen) ? true : undefined));
       } finally {
         watch.kill();
         await lab.appliance.kubectl(['delete', 'configmap', 'after-idle', '-n', 'default']);

@@ -42,8 +42,8 @@ async function fillTheDisk(appliance: Appliance, scratch: string): Promise<void>
   assert.ok(
     evicted.conditions?.some(({ type, reason }) => type === 'DisruptionTarget' && reason === 'TerminationByKubelet'),
   );
-  await eventually('its room is free again', 10_000, async () => ((await usedPart()) < 0.5 ? true : undefined));
-  await eventually('writes are taken again', 10_000, async () =>
+  await eventually('its disk space is free again', 10_000, async () => ((await usedPart()) < 0.5 ? true : undefined));
+  await eventually('writes are accepted again', 10_000, async () =>
     (await appliance.kubectl(['create', 'configmap', 'afterwards'])).code === 0 ? true : undefined,
   );
   await appliance.must(['delete', 'pod', 'filler', '--timeout=15s']);
@@ -195,7 +195,7 @@ export const cases: readonly AttackCase[] = [
       const digger = pod('digger', { ...volume, containers: [shell(`mkdir -p /tmp; ${script}`, mounted)] });
       await lab.pods.apply(digger);
       await lab.pods.ready('digger');
-      await eventually('trees', 20_000, () => lab.pods.exec('digger', 'cat', '/tmp/dug').then(() => true));
+      await eventually('both trees', 20_000, () => lab.pods.exec('digger', 'cat', '/tmp/dug').then(() => true));
       const seen = lab.pods.pod('digger');
       const uid = seen?.metadata?.uid ?? '';
       const container = (seen?.status?.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');

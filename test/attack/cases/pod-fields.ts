@@ -49,7 +49,7 @@ async function writeAndImport(lab: AttackLab): Promise<void> {
 async function ends(lab: AttackLab, name: string, namespace = 'default'): Promise<void> {
   await lab.pods.kubectl('delete', 'pod', name, '-n', namespace, '--wait=false');
   const gone = (): true | undefined => (lab.pods.pod(name, namespace) === undefined ? true : undefined);
-  await lab.pods.untilPods(`${name} gone`, gone, ENDS_WITHIN_MS);
+  await lab.pods.untilPods(`${name} is deleted`, gone, ENDS_WITHIN_MS);
 }
 
 export const cases: readonly AttackCase[] = [

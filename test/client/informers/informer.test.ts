@@ -72,9 +72,9 @@ describe('informer', () => {
     const informer = await open({
       reduce: (object) => ({ metadata: object.metadata ?? {}, data: { v: (object as ConfigMap).data?.['v'] ?? '' } }),
     });
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     server.put('a', 'x', { v: '2', big: 'text' });
-    await eventually('all is told', () => reported.length === 2);
+    await eventually('all notifications', () => reported.length === 2);
     assert.deepEqual(reported, ['+a/x=1', '~a/x=1→2']);
     assert.deepEqual(informer.get('a/x')?.data, { v: '2' });
     assert.doesNotMatch(watches().join(' '), /reduce/);
@@ -85,11 +85,11 @@ describe('informer', () => {
     server.put('a', 'x', { v: '1' });
     const informer = await open();
     assert.deepEqual(reported, ['+a/x=1']);
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     server.put('a', 'x', { v: '2' });
     server.put('b', 'y', { v: '1' });
     server.remove('a', 'x');
-    await eventually('all is told', () => reported.length === 4);
+    await eventually('all notifications', () => reported.length === 4);
     assert.deepEqual(reported, ['+a/x=1', '~a/x=1→2', '+b/y=1', '-a/x=2']);
     assert.equal(informer.get('a/x'), undefined);
     assert.equal(informer.get('b/y')?.kind, 'ConfigMap');
@@ -129,12 +129,12 @@ describe('informer', () => {
 
   it('resumes after a lost connection without a list and misses no change', async () => {
     const informer = await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     server.put('a', 'x', { v: '1' });
-    await eventually('the change came', () => reported.length === 1);
+    await eventually('the change arrived', () => reported.length === 1);
     server.dropConnections();
     server.put('a', 'y', { v: '1' });
-    await eventually('the change while away came', () => reported.length === 2);
+    await eventually('the change during the disconnect arrived', () => reported.length === 2);
     assert.deepEqual(reported, ['+a/x=1', '+a/y=1']);
     assert.equal(lists(), 1);
     assert.equal(informer.list().length, 2);
@@ -142,13 +142,13 @@ describe('informer', () => {
 
   it('reconnects within a second after a restart', async () => {
     await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     await server.stop();
     await new Promise((resolve) => setTimeout(resolve, 1500));
     server.put('a', 'x', { v: '1' });
     await server.start();
     const startedMs = performance.now();
-    await eventually('the change came', () => reported.length === 1);
+    await eventually('the change arrived', () => reported.length === 1);
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs < 4000, `took ${tookMs} ms`);
     assert.equal(lists(), 1);
@@ -159,7 +159,7 @@ describe('informer', () => {
       factory.informer(resources.configMaps, { namespace });
     }
     await factory.startAndSync();
-    await eventually('all watch', () => server.watchers === 8);
+    await eventually('all watches are established', () => server.watchers === 8);
     server.intercept = (_request, response) => {
       response.socket?.destroy();
       return true;
@@ -170,7 +170,7 @@ describe('informer', () => {
     // Each watch tries once; then there is one request per probe, repeated once because it is a read.
     assert.ok(server.seen.length <= 8 * 2 + 10, `${server.seen.length} requests`);
     server.intercept = () => false;
-    await eventually('all watch again', () => server.watchers === 8, 1000);
+    await eventually('all watches are re-established', () => server.watchers === 8, 1000);
   });
 
   it('an informer waits for a server that has not started yet', async () => {
@@ -192,7 +192,7 @@ describe('informer', () => {
     server.put('a', 'changes', { v: '1' });
     server.put('a', 'again', { v: '1' });
     await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     reported.length = 0;
     await server.stop();
     server.remove('a', 'gone');
@@ -202,7 +202,7 @@ describe('informer', () => {
     server.put('a', 'new', { v: '1' });
     server.compact();
     await server.start();
-    await eventually('all is told', () => reported.length === 5);
+    await eventually('all notifications', () => reported.length === 5);
     assert.deepEqual(reported.sort(), ['+a/again=2', '+a/new=1', '-a/again=1', '-a/gone=1', '~a/changes=1→2']);
     assert.equal(lists(), 2);
   });
@@ -210,14 +210,14 @@ describe('informer', () => {
   it('an informer lists in pages also after 410', async () => {
     for (let index = 0; index < 12; index++) server.put('a', `n${index}`, { v: '1' });
     const informer = await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     await server.stop();
     server.put('a', 'late', { v: '1' });
     server.compact();
     server.maxPage = 5;
     const from = server.seen.length;
     await server.start();
-    await eventually('it watches again', () => server.watchers === 1);
+    await eventually('the watch is re-established', () => server.watchers === 1);
     assert.equal(informer.list().length, 13);
     const again = server.seen.slice(from).filter(({ url }) => /configmaps\?(?!.*watch)/.test(url));
     assert.equal(again.length, 3);
@@ -229,36 +229,36 @@ describe('informer', () => {
   it("lists again when the server's revision is lower than before", async () => {
     server.put('a', 'x', { v: '1' });
     await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     reported.length = 0;
     await server.stop();
     server.rewind(50);
     server.put('a', 'y', { v: '1' });
     await server.start();
-    await eventually('the new object is told', () => reported.includes('+a/y=1'));
+    await eventually('the new object is notified', () => reported.includes('+a/y=1'));
     server.put('a', 'z', { v: '1' });
-    await eventually('it watches on', () => reported.includes('+a/z=1'));
+    await eventually('the watch continues', () => reported.includes('+a/z=1'));
   });
 
   it('resumes from a bookmark that is newer than the last event', async () => {
     server.put('a', 'x', { v: '1' });
     await open({ namespace: 'a' });
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     for (let index = 0; index < 5; index++) server.put('other', `n${index}`, { v: '1' });
     server.bookmark();
     await new Promise((resolve) => setTimeout(resolve, 50));
     const bookmarked = server.revision;
     server.compact();
     server.endWatches();
-    await eventually('it watches again', () => watches().length === 2);
+    await eventually('the watch is re-established', () => watches().length === 2);
     assert.match(watches()[1] ?? '', new RegExp(`resourceVersion=${bookmarked}&`));
-    await eventually('the watch stands', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     assert.equal(lists(), 1);
   });
 
   it('backs off from a server that ends every watch immediately', async () => {
     await open();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     server.intercept = (request, response) => {
       if (!request.url.includes('watch=true')) return false;
       response.writeHead(200);
@@ -290,19 +290,19 @@ describe('informer', () => {
     const informer = factory.informer(resources.configMaps);
     informer.addIndex('owner', (object) => (object.data?.['owner'] ?? '').split(',').filter(Boolean));
     await factory.startAndSync();
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     const names = (value: string): (string | undefined)[] =>
       informer.byIndex('owner', value).map((object) => object.metadata?.name);
     assert.deepEqual(names('one'), ['x']);
     server.put('a', 'x', { owner: 'two,three' });
     server.put('b', 'y', { owner: 'two' });
-    await eventually('both came', () => informer.list().length === 2 && names('one').length === 0);
+    await eventually('both events arrived', () => informer.list().length === 2 && names('one').length === 0);
     assert.deepEqual([names('one'), names('two'), names('three')], [[], ['x', 'y'], ['x']]);
     assert.deepEqual(informer.list('b').map(objectKey), ['b/y']);
     informer.addIndex('late', () => ['all']);
     assert.equal(informer.byIndex('late', 'all').length, 2);
     server.remove('a', 'x');
-    await eventually('the deletion came', () => names('three').length === 0);
+    await eventually('the deletion arrived', () => names('three').length === 0);
     assert.throws(() => informer.byIndex('none', 'x'), /does not exist/);
   });
 
@@ -317,12 +317,12 @@ describe('informer', () => {
     });
     const leave = informer.onChange({ added: (object) => late.push(objectKey(object)) });
     assert.deepEqual(late, ['a/x']);
-    await eventually('it watches', () => server.watchers === 1);
+    await eventually('the watch is established', () => server.watchers === 1);
     server.put('a', 'y', { v: '1' });
-    await eventually('the change came', () => late.length === 2);
+    await eventually('the change arrived', () => late.length === 2);
     leave();
     server.put('a', 'z', { v: '1' });
-    await eventually('the others heard', () => reported.length === 3);
+    await eventually('the other members received the message', () => reported.length === 3);
     assert.deepEqual(late, ['a/x', 'a/y']);
   });
 
@@ -336,7 +336,7 @@ describe('informer', () => {
   it('an informer stops immediately while a response is outstanding', async () => {
     server.intercept = () => true;
     factory.informer(resources.configMaps).start();
-    await eventually('the list was asked for', () => server.seen.length === 1);
+    await eventually('the list was requested', () => server.seen.length === 1);
     const startedMs = performance.now();
     await factory.stop();
     assert.ok(performance.now() - startedMs < 2000);

@@ -115,7 +115,7 @@ describe('streams over HTTP/2', () => {
       },
       { message: 'changed my mind' },
     );
-    await eventually('the server saw it go', () => streams[0]?.destroyed === true);
+    await eventually('the server detected the disconnect', () => streams[0]?.destroyed === true);
     assert.equal(await first(other.body), '{}\n');
     assert.equal(opened, 1);
   });

@@ -145,7 +145,7 @@ describe('fenced client', () => {
     const seen = server.seen.length;
     server.intercept = () => true;
     const writing = client.fenced(fence).resource(resources.configMaps).create(configMap('hanging'));
-    await eventually('the server has it', () => server.seen.length > seen);
+    await eventually('the server has the object', () => server.seen.length > seen);
     fence.cut();
     await assert.rejects(writing, { message: /is lost; the write was aborted/ });
     server.intercept = () => false;
@@ -202,7 +202,7 @@ describe('leader that is suspended by SIGSTOP', () => {
       await new Promise((resolve) => setTimeout(resolve, 1_000));
       assert.ok(a.pid);
       a.kill('SIGSTOP');
-      await eventually('the kernel has stopped a', () =>
+      await eventually('the kernel has stopped process a', () =>
         /^State:\s+T/m.test(readFileSync(`/proc/${a.pid}/status`, 'utf8')),
       );
       await eventually('b leads and writes', () => writes.some(({ by }) => by === 'b'), 20_000);

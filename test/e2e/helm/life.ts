@@ -100,7 +100,7 @@ const INSTALL: Step = {
     assert.match(await kubectl(life, 'get', 'gadgets'), /NAME +SIZE\nlife +1\n/);
     assert.equal(await field(life, 'gadget/life', '.spec.colour'), 'grey');
     await becomes(life, 'deploy/life-web', '.status.readyReplicas', '1');
-    await eventually('the pod of the hook gone', 20_000, async () =>
+    await eventually('the pod of the hook is deleted', 20_000, async () =>
       (await kubectl(life, 'get', 'pods', '-o', 'name')).includes('prepare') ? undefined : true,
     );
     const secret = JSON.parse(await kubectl(life, 'get', 'secret', 'sh.helm.release.v1.life.v1', '-o', 'json'));

@@ -214,7 +214,7 @@ export function csiTests(lab: () => PodLab): void {
       await lab().ready('survivor', 45_000);
       driver.dieIn = 'NodeUnpublishVolume';
       await lab().kubectl('delete', 'pod', 'survivor', '--wait=false');
-      await eventually('the driver to die', 20_000, async () => (driver.dieIn === undefined ? true : undefined));
+      await eventually('the driver to exit', 20_000, async () => (driver.dieIn === undefined ? true : undefined));
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       assert.ok(lab().pod('survivor') !== undefined, 'the pod waits for its driver');
       await driver.start();
@@ -249,7 +249,7 @@ export function csiTests(lab: () => PodLab): void {
       assert.equal(await lab().logs('follows'), 'kept\n');
       driver.failing.clear();
       await lab().kubectl('delete', 'pod', 'follows');
-      await eventually('the staging directory to go', 20_000, async () =>
+      await eventually('the staging directory to be deleted', 20_000, async () =>
         (await readdir(join(kubeletRoot(lab()), 'plugins/kubernetes.io/csi', name))).length === 0 ? true : undefined,
       );
       assert.deepEqual(await mountsBelow(`csi/${name}`), []);

@@ -161,7 +161,7 @@ export class PodLab {
   }
 
   gone(name: string, timeoutMs = 30_000): Promise<true> {
-    return this.untilPods(`${name} gone`, () => (this.pod(name) === undefined ? true : undefined), timeoutMs);
+    return this.untilPods(`${name} is deleted`, () => (this.pod(name) === undefined ? true : undefined), timeoutMs);
   }
 
   /** First event about the pod with this reason and text. */

@@ -252,7 +252,7 @@ export function sourceTests(lab: () => PodLab): void {
     assert.equal(await lab().logs(name), 'one\n');
 
     await writeFile(join(directory, 'broken.yaml'), 'apiVersion: v1\nkind: Pod\nmetadata: {name: [');
-    await eventually('complaint', 5_000, () =>
+    await eventually('the error message', 5_000, () =>
       /static pod .*broken\.yaml/.test(lab().appliance.output) ? true : undefined,
     );
     const controlPlane = (): number =>

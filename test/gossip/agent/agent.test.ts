@@ -132,10 +132,10 @@ test('a gossip agent limits concurrent connections and requests', async () => {
   try {
     const client = await raw(socket);
     for (let id = 1; id <= 20; id++) client.socket.write(`{"id":${id},"method":"members"}\n`);
-    await eventually('four too many', () => client.lines.length === 4);
+    await eventually('four surplus connections', () => client.lines.length === 4);
     assert.ok(client.lines.every((line) => line.includes('too-many')));
     const others = await Promise.all(Array.from({ length: 40 }, () => raw(socket)));
-    await eventually('some are turned away', () => others.filter((each) => each.socket.closed).length === 9);
+    await eventually('some connections are rejected', () => others.filter((each) => each.socket.closed).length === 9);
     for (const each of [client, ...others]) each.socket.destroy();
   } finally {
     await server.stop();
@@ -159,7 +159,7 @@ test('publishes leader changes at once, progress later, and the regular and unex
     assert.ok(performance.now() - begin < limitMs, `${what}: ${performance.now() - begin} ms`);
   };
   publish(idOf('c'), 10);
-  await eventually('b hears of it', () => latest()?.leaderSeen?.leader === idOf('c'));
+  await eventually('b receives the event', () => latest()?.leaderSeen?.leader === idOf('c'));
   assert.deepEqual([latest()?.alive, latest()?.confirmedDead, latest()?.appliedIndex], [true, false, 10]);
   // Metadata is published every 5 s here; leader changes must not wait for that.
   publish(idOf('d'), 11);
@@ -204,12 +204,12 @@ test('a gossip agent combines frequent updates into few messages', async () => {
       hints.publish({ memberId: idOf('a'), leader: idOf('b'), leaderHeardAgoMs: 0, appliedIndex: i, fsyncMs: 1 });
       if (i % 30 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
     }
-    await eventually('the last one arrives', () => JSON.stringify(notified.at(-1) ?? '').includes('2999'));
-    assert.ok(notified.length <= 6, `${notified.length} were told`);
+    await eventually('the last event arrives', () => JSON.stringify(notified.at(-1) ?? '').includes('2999'));
+    assert.ok(notified.length <= 6, `${notified.length} notifications`);
     // A leader counts as reachable from itself, so repeated unchanged facts withdraw no hint.
     const leads = { memberId: idOf('a'), leader: idOf('a'), leaderHeardAgoMs: 0, appliedIndex: 3000, fsyncMs: 1 };
     hints.publish(leads);
-    await eventually('it leads', () => JSON.stringify(notified.at(-1) ?? '').includes('"leader"'));
+    await eventually('the member is the leader', () => JSON.stringify(notified.at(-1) ?? '').includes('"leader"'));
     const before = notified.length;
     for (let i = 0; i < 3; i++) {
       await new Promise((resolve) => setTimeout(resolve, 700));
@@ -233,9 +233,12 @@ test('gossip hints are empty while the agent is down, and return after its resta
   assert.equal(printed.length, 0);
   for (let life = 0; life < 2; life++) {
     const a = await startAgent('a', { directory: dir.path });
-    await eventually('its own store is in the ring', async () => (await memberOf(a, 'a'))?.store?.state === 'up');
+    await eventually(
+      'the store of the host is in the ring',
+      async () => (await memberOf(a, 'a'))?.store?.state === 'up',
+    );
     await a.kill();
-    await eventually('hints end with it', () => last()?.length === 0);
+    await eventually('no hints after the agent stops', () => last()?.length === 0);
   }
   await hints.close();
 });
@@ -250,8 +253,8 @@ test('a gossip agent joins and leaves on request', async () => {
   await eventually('a sees b', async () => (await memberOf(a, 'b'))?.state === 'alive');
   await assert.rejects(ask(b, 'join', { peers: ['127.0.0.1:1'] }), { code: 'join-failed' });
   await ask(b, 'leave');
-  await eventually('a sees it leave', async () => (await memberOf(a, 'b'))?.state === 'left');
+  await eventually('a records that the member left', async () => (await memberOf(a, 'b'))?.state === 'left');
   await assert.rejects(ask(b, 'members'), { code: 'not-a-member' });
   await Promise.all([1, 2].map(() => ask(b, 'join', { peers: [address(a)] })));
-  await eventually('a sees it return', async () => (await memberOf(a, 'b'))?.state === 'alive');
+  await eventually('a records that the member returned', async () => (await memberOf(a, 'b'))?.state === 'alive');
 });

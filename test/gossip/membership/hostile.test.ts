@@ -64,7 +64,7 @@ test('ignores a replayed message of an earlier death, and refutes a message abou
 
   // An attacker with the key sends a false death, which b refutes.
   attacker.send(a.address, sealed({ kind: 'dead', incarnation: 50, node: 'b', from: 'a' }));
-  await eventually('b has objected', async () => (await stateOf(a, 'b')) === 'alive');
+  await eventually('b refutes the suspicion', async () => (await stateOf(a, 'b')) === 'alive');
   assert.equal(await stateOf(b, 'a'), 'alive');
   assert.equal(attacker.heard.length, 0);
 });

@@ -48,7 +48,7 @@ for (const [label, options] of [
       );
       await c.leave();
       await c.stop();
-      await eventually('the farewell arrives', () => stateOf(a, 'c') === 'left');
+      await eventually('the leave message arrives', () => stateOf(a, 'c') === 'left');
       const begin = performance.now();
       await b.stop();
       await eventually('the failure is found', () => stateOf(a, 'b') === 'dead');
@@ -145,7 +145,7 @@ test('keeps the ring unchanged after forged deaths and random data', async () =>
       const stream = createConnection({ host: target.ip, port: target.port });
       stream.on('error', () => {});
       stream.end(randomBytes(5000));
-      await eventually('a has contradicted', () => (b.member('a')?.incarnation ?? 0) > 1);
+      await eventually('a refutes the suspicion', () => (b.member('a')?.incarnation ?? 0) > 1);
       await new Promise((resolve) => setTimeout(resolve, 500));
       assert.equal(stateOf(b, 'a'), 'alive');
       assert.equal(stateOf(a, 'b'), 'alive');
@@ -176,7 +176,9 @@ test('a gossip member logs a duplicate host name once, not for every datagram', 
     try {
       await impostor.start();
       for (let i = 0; i < 5; i++) await impostor.join([address]);
-      await eventually('it is told', () => lines.some((line) => line.includes('two members claim one name name=b')));
+      await eventually('the warning in the log', () =>
+        lines.some((line) => line.includes('two members have the same name name=b')),
+      );
       await new Promise((resolve) => setTimeout(resolve, 500));
       // Each of the two members logs at most one line.
       assert.ok(lines.filter((line) => line.includes('claim one name')).length <= 2, lines.join('\n'));

@@ -96,10 +96,10 @@ for (const [label, key] of [
       for (const name of ['a', 'b', 's1'])
         await eventually(`serf lists ${name}`, async () => (await one.status(name)) === 'alive');
       assert.match(await one.tags('a'), /role=etcd\+api/);
-      await eventually('we list serf', () => stateOf(a, 's1') === 'alive' && stateOf(b, 's1') === 'alive');
+      await eventually('this member lists serf', () => stateOf(a, 's1') === 'alive' && stateOf(b, 's1') === 'alive');
 
       await one.ask('event', '-coalesce=false', 'deploy', 'now');
-      await eventually('its event arrives', () =>
+      await eventually('the event arrives', () =>
         events.find((event) => event.kind === 'user-event' && event.name === 'deploy'),
       );
       a.sendEvent('rollout', Buffer.from('x'));
@@ -108,19 +108,19 @@ for (const [label, key] of [
 
       await b.leave();
       await b.stop();
-      await eventually('serf sees the farewell', async () => (await one.status('b')) === 'left');
+      await eventually('serf receives the leave message', async () => (await one.status('b')) === 'left');
 
       const two = await Agent.start('s2', key, address);
       agents.push(two);
-      await eventually('we list the second', () => stateOf(a, 's2') === 'alive');
+      await eventually('this member lists the second', () => stateOf(a, 's2') === 'alive');
       await two.ask('leave');
-      await eventually('we see its farewell', () => stateOf(a, 's2') === 'left');
+      await eventually('this member receives the leave message', () => stateOf(a, 's2') === 'left');
       // Observed long enough to detect an unanswered probe.
       assert.equal(stateOf(a, 's1'), 'alive');
       assert.equal(await one.status('a'), 'alive');
 
       await one.kill('SIGKILL');
-      await eventually('we see serf fail', () => stateOf(a, 's1') === 'dead', 20_000);
+      await eventually('this member lists serf as failed', () => stateOf(a, 's1') === 'dead', 20_000);
       assert.ok(!events.some((event) => event.kind === 'failed' && event.member.name !== 's1'));
       assert.doesNotMatch(one.output, /\[ERR\].*(decode|decrypt|Failed to receive|Received invalid)/i);
     } finally {
@@ -141,16 +141,16 @@ test('a stock serf agent detects the failure and the return of a built-in member
     agent = await Agent.start('s1', undefined, address);
     const peerAgent = agent;
     const status = (name: string): Promise<string | undefined> => peerAgent.status(name);
-    await eventually('serf lists us', async () => (await status('a')) === 'alive');
+    await eventually('serf lists this member', async () => (await status('a')) === 'alive');
     const peer = a.member('s1')?.address;
     assert.ok(peer !== undefined);
     await a.stop();
-    await eventually('serf sees us fail', async () => (await status('a')) === 'failed', 20_000);
+    await eventually('serf lists this member as failed', async () => (await status('a')) === 'failed', 20_000);
     const again = ringMember('a', { port: address.port });
     try {
       await again.start();
       await again.join([peer]);
-      await eventually('serf sees us alive', async () => (await status('a')) === 'alive');
+      await eventually('serf lists this member as alive', async () => (await status('a')) === 'alive');
       assert.ok((again.member('a')?.incarnation ?? 0) > 1, 'we outbid our own death');
     } finally {
       await again.stop();

@@ -51,7 +51,7 @@ test('registers other plug-ins while a socket hangs, and rejects invalid respons
     ]),
   });
   registrations.start();
-  await eventually('all others are notified', 2_000, () => (notified.size === 9 ? true : undefined));
+  await eventually('notification of all other members', 2_000, () => (notified.size === 9 ? true : undefined));
   registrations.stop();
   assert.deepEqual(registered, ['csi.example.com']);
   assert.equal(notified.get('/r/09-good'), '');

@@ -240,7 +240,7 @@ test('uses the newer of two plug-ins of a driver, and the older plug-in after th
     await it.answer(second);
     assert.notEqual(it.dra.plugin('gpu.example.com'), older);
     await unlink(second);
-    await eventually('the older one', 5_000, () => (it.dra.plugin('gpu.example.com') === older ? true : undefined));
+    await eventually('the older object', 5_000, () => (it.dra.plugin('gpu.example.com') === older ? true : undefined));
   } finally {
     await it.stop();
   }

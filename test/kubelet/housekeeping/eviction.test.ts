@@ -87,7 +87,7 @@ describe('pods under node pressure', { timeout: 120_000 }, () => {
     const target = evicted.status?.conditions?.find(({ type }) => type === 'DisruptionTarget');
     assert.deepEqual([target?.status, target?.reason], ['True', 'TerminationByKubelet']);
     assert.ok(api.events.some(({ reason, object }) => reason === 'Evicted' && object.includes('hog')));
-    await eventually('what it held is free', async () =>
+    await eventually('its resources are released', async () =>
       (await exists(volumes)) || (await exists(log)) ? undefined : true,
     );
     const held = await lab.runtime().listContainers();

@@ -103,7 +103,7 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
       containers: [{ name: 'main', image: IMAGE, imagePullPolicy: 'IfNotPresent', command: ['true'] }],
     });
     for (const name of ['keeper', 'leaver', 'seen']) await eventually(`${name} runs`, isReady(name));
-    await eventually('done is over', () => pod('done')?.status?.phase === 'Succeeded' || undefined);
+    await eventually('the pod done has ended', () => pod('done')?.status?.phase === 'Succeeded' || undefined);
     const uids = Object.fromEntries(['keeper', 'leaver', 'seen', 'done'].map((name) => [name, uidOf(name)]));
     const token = await volume(uids['keeper'] ?? '', 'kubernetes.io~projected/tokens/token');
     await api.client().resource(resources.pods).delete('seen', 'default', { gracePeriodSeconds: 0 });
@@ -156,12 +156,12 @@ describe('a disconnected host', { timeout: 120_000 }, () => {
     lastKnown = open();
     lines.length = 0;
     await lab.boot(api.access(lastKnown), lastKnown);
-    await eventually('it is said', () => lines.find((line) => /last known state ignored.*set="?pods/.test(line)));
+    await eventually('the log line', () => lines.find((line) => /last known state ignored.*set="?pods/.test(line)));
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     assert.equal(await running(uid), undefined);
     api.down = false;
-    await eventually('it runs once the API server is back', () => running(uid));
-    await eventually('the remains of others are gone', async () =>
+    await eventually('the pod runs after the API server has restarted', () => running(uid));
+    await eventually('leftovers of other processes are deleted', async () =>
       (await lab.runtime().listPodSandboxes()).some(({ name }) => name !== 'keeper' && name !== 'done')
         ? undefined
         : true,

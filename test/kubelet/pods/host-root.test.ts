@@ -103,7 +103,7 @@ describe('the host-root image', { timeout: 90_000 }, () => {
         ephemeralContainers: [{ name: 'debug', image: HOST_ROOT_IMAGE, imagePullPolicy: 'IfNotPresent' }],
       },
     });
-    const waiting = await eventually('both are refused', () => {
+    const waiting = await eventually('both requests are rejected', () => {
       const { containerStatuses = [], ephemeralContainerStatuses = [] } = seen('honest')?.status ?? {};
       const found = [...containerStatuses, ...ephemeralContainerStatuses].flatMap((each) => each.state?.waiting ?? []);
       return found.length === 2 && found.every((each) => each.reason === 'CreateContainerConfigError')

@@ -74,7 +74,10 @@ describe('pods that a node must not run', { timeout: 90_000 }, () => {
       ...pod,
       metadata: { ...pod.metadata, deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 1 },
     });
-    await eventually('it is gone', async () => api.get(resources.pods, 'default/users') === undefined || undefined);
+    await eventually(
+      'the object is deleted',
+      async () => api.get(resources.pods, 'default/users') === undefined || undefined,
+    );
     await rm(join(lab.manifests, 'class.yaml'));
     await eventually(
       'its mirror is gone',

@@ -100,7 +100,7 @@ describe('pods with hostUsers: false', { timeout: 90_000, skip: why ?? false }, 
       ...one,
       metadata: { ...one?.metadata, deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 1 },
     } as Pod);
-    await eventually('one is gone', () => pod('one') === undefined || undefined);
+    await eventually('one object is deleted', () => pod('one') === undefined || undefined);
     put('four');
     await running('four');
     assert.equal(await range('four'), was);

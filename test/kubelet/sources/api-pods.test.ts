@@ -159,7 +159,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
 
     await api.client().resource(resources.pods).delete('full', 'default', { gracePeriodSeconds: 5 });
     const started = Date.now();
-    await eventually('the object is gone', () => pod('full') === undefined || undefined);
+    await eventually('the object is deleted', () => pod('full') === undefined || undefined);
     assert.ok(Date.now() - started < 4_000, 'a container that obeys SIGTERM needs no grace');
     await eventually('nothing is left', async () => {
       const left = (await lab.runtime().listPodSandboxes()).filter((each) => each.name === 'full');
@@ -240,7 +240,7 @@ describe('pods of the API', { timeout: 120_000 }, () => {
     );
     for (const name of ['no-image', 'no-config']) {
       await api.client().resource(resources.pods).delete(name, 'default', { gracePeriodSeconds: 1 });
-      await eventually(`${name} gone`, () => pod(name) === undefined || undefined);
+      await eventually(`${name} is deleted`, () => pod(name) === undefined || undefined);
     }
   });
 

@@ -103,7 +103,7 @@ describe('static pods', { timeout: 90_000 }, () => {
   it('static pods keep running when their manifest becomes invalid, and the kubelet logs the reason', async () => {
     const before = await running('one');
     await writeFile(join(lab.manifests, 'one.yaml'), 'kind: [Pod');
-    await eventually('the complaint', () => lab.logLines.find((line) => line.includes('static pod refused')));
+    await eventually('the error message', () => lab.logLines.find((line) => line.includes('static pod refused')));
     await new Promise((resolve) => setTimeout(resolve, 200));
     assert.equal((await running('one')).id, before.id);
   });

@@ -241,7 +241,7 @@ describe('node balancer', () => {
     await start([], { bootstrap: [one.target, target] });
     try {
       await health(one, 'ready');
-      await eventually('it is unready', () => balancer?.backends()[1]?.health === 'unready', 8_000);
+      await eventually('the readiness check fails', () => balancer?.backends()[1]?.health === 'unready', 8_000);
       assert.equal(await get(), 'one');
     } finally {
       hung.close();
@@ -284,7 +284,7 @@ describe('node balancer', () => {
     for (const each of unauthenticated) each.on('error', () => {});
     await Promise.all(unauthenticated.map((each) => once(each, 'connect')));
     assert.equal(await get(), 'one');
-    await eventually('the oldest one is gone', () => oldest.destroyed);
+    await eventually('the oldest object is deleted', () => oldest.destroyed);
     assert.equal(second.destroyed, false);
     assert.equal(await get('/', kept), 'one');
     for (const each of unauthenticated) each.destroy();
@@ -364,7 +364,7 @@ describe('node balancer', () => {
     ];
     assert.equal(await get(), 'one');
     assert.ok(one.sockets.size <= 2, `${one.sockets.size} connections to the server`);
-    await eventually('the silent ones are reset', () => openOf(silent) === 0);
+    await eventually('silent connections are reset', () => openOf(silent) === 0);
     assert.equal(await get('/', kept), 'one');
   });
 
@@ -372,7 +372,7 @@ describe('node balancer', () => {
     await start(['one'], { limits: { maxSilent: 10 } });
     const few = await anonymousClients(3, '127.0.0.2');
     const many = await anonymousClients(30, '127.0.0.1');
-    await eventually('the oldest ones are reset', () => openOf(many) === 7);
+    await eventually('the oldest connections are reset', () => openOf(many) === 7);
     assert.equal(openOf(few), 3);
     assert.equal(openOf(many.slice(-7)), 7);
     assert.equal(await get(), 'one');

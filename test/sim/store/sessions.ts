@@ -205,7 +205,7 @@ export class Sessions {
       session.leader = body;
       if (queue === 'lock')
         this.#reports.push({ what: 'Lock', queue, revision, standing: { key, create: 0, mod: 0, value: '' } });
-      trace.add(`${timeline.nowMs.toFixed(3)} ${key} is told that it is its turn`);
+      trace.add(`${timeline.nowMs.toFixed(3)} ${key} gets its turn`);
       // etcd's campaign does not check whether the lease has expired while it waited.
       if (this.#holds(session)) this.#alone(session);
       else trace.count(`${queue}: too late`);

@@ -129,7 +129,7 @@ it('raises the level of a store only on request, so that each member can return 
     await each.stop();
     await each.start(false, NEWER);
     if (index === 0)
-      await eventually('a level that one member holds back', async () => {
+      await eventually('a level that one member does not support', async () => {
         await admin(only(), (at) => at.raiseLevel());
         return (await level(only())) === NEWEST_LEVEL;
       });
@@ -198,6 +198,6 @@ it('after a rollback, one of three members with a changed schema receives its da
   changeTables(one);
   await put(members[1] as ClusterMember, 'meanwhile');
   await one.start(false, { ...OWN, beforeUpdate });
-  await eventually('the data of the others', async () => (await count(one, 'meanwhile')) === 1);
+  await eventually('the data of the other members', async () => (await count(one, 'meanwhile')) === 1);
   assert.equal(await count(one, 'before'), 1);
 });

@@ -210,7 +210,7 @@ export class PoolCluster {
         containers: [{ name: 'main', image: helloImage, command: ['/bin/sh', '-c', script] }],
       },
     });
-    await eventually(`pod ${name} over`, POOL_MS, async () => {
+    await eventually(`pod ${name} has ended`, POOL_MS, async () => {
       const { status } = await this.get<{ status: { phase: string } }>('pod', name, '-n', 'default');
       return ['Succeeded', 'Failed'].includes(status.phase) ? true : undefined;
     });

@@ -33,7 +33,7 @@ export interface UpstreamPrograms {
   readonly sources: string;
 }
 
-/** Builds missing programs below `home`. Throws with the last lines of `go` if a build fails. */
+/** Builds missing programs below `home`. Throws with the last lines that `go` prints if a build fails. */
 export async function buildPrograms(home: string): Promise<UpstreamPrograms> {
   const bin = join(home, 'bin');
   const module = join(home, 'src');

@@ -53,7 +53,7 @@ export function compileList(compiler: Compilation, expr: Extract<Expr, { op: 'li
     cost: items.reduce((sum, { part }) => sum + part.cost, LIST_COST),
     size: items.length,
   };
-  // A constant list is created at compile time and has no cost, as upstream.
+  // A constant list is created at compile time and has no cost, as in upstream.
   const known = items.every(({ part, optional }) => !optional && part.known !== undefined);
   if (known) {
     const values = items.map(({ part }) => part.known as Value);

@@ -38,7 +38,7 @@ export interface NodeRestrictionSources extends AudienceSources {
 export function nodeRestriction(sources: NodeRestrictionSources): AdmissionPlugin {
   return {
     name: 'NodeRestriction',
-    // Runs in the mutating phase, as upstream, because the server's default audiences are set after this phase. The
+    // Runs in the mutating phase, as in upstream, because the server's default audiences are set after this phase. The
     // check must see the audiences that the client sent.
     async mutate(request) {
       const nodeName = nodeNameOf(request.user);

@@ -9,7 +9,8 @@ import { forbid, isFor, isMirrorPod } from '../subject.ts';
 
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
 /**
- * Token lifetime, as upstream. Kubelets renew tokens long before. The 7 extra seconds identify tokens of this plug-in.
+ * Token lifetime, as in upstream. Kubelets renew tokens long before. The 7 extra seconds identify tokens of this
+ * plug-in.
  */
 const TOKEN_SECONDS = 3607;
 /**

@@ -53,7 +53,7 @@ export type Action = ResourceAction | PathAction;
 
 export interface Decision {
   readonly allowed: boolean;
-  /** Reason of the decision, possibly empty, for audit annotations and the message of a 403 response. */
+  /** Reason for the decision, possibly empty, for audit annotations and the message of a 403 response. */
   readonly reason: string;
   /** True: the request is denied, and no further authorizer is called. */
   readonly denied?: boolean;

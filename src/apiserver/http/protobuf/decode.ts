@@ -72,7 +72,7 @@ function decodeMessage(bytes: Buffer, index: number, depth: number): JsonObject 
   const reader = new Reader(bytes);
   for (let key = reader.field(); key !== 0; key = reader.field()) {
     const field = message.get(key);
-    // Unknown fields, for example of newer clients, are skipped, as upstream.
+    // Unknown fields, for example of newer clients, are skipped, as in upstream.
     if (field === undefined) {
       reader.skip();
       continue;

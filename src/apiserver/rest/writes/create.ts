@@ -15,7 +15,7 @@ import { keepOwners, storedWithinLimit, trackWrite } from './managed-fields.ts';
 import { dropDuplicateOwners } from './owner-duplicates.ts';
 import { admit, allocatorOf, CHECKS, runStages, type Stage, ValidatedWrite } from './stages.ts';
 
-/** Attempts for a generated name, as upstream, and for an address that another server has allocated meanwhile. */
+/** Attempts for a generated name, as in upstream, and for an address that another server has allocated meanwhile. */
 const MAX_TRIES = 8;
 /** Maximum number of namespace changes during one create. */
 const MAX_NAMESPACE_CHANGES = 32;

@@ -36,8 +36,8 @@ export interface ListOptions {
 const bad = (message: string): ApiError => new ApiError('BadRequest', message);
 
 /**
- * Error of contradicting options. As upstream, its reason is `Invalid`, because client-go's reflector falls back from
- * watch-lists on this reason.
+ * Error of contradicting options. As in upstream, its reason is `Invalid`, because client-go's reflector falls back
+ * from watch-lists on this reason.
  */
 function contradiction(failure: FieldError): ApiError {
   return invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [failure]);
@@ -173,7 +173,7 @@ export function invalidOptions(kind: string, failures: readonly FieldError[]): A
   return invalid({ group: 'meta.k8s.io', kind }, '', failures);
 }
 
-/** Validates the `dryRun` values. As upstream, the error shows all requested values. */
+/** Validates the `dryRun` values. As in upstream, the error shows all requested values. */
 export function validateDryRun(requested: readonly string[]): FieldError[] {
   if (requested.every((each) => each === 'All')) return [];
   const shown = JSON.stringify(requested.map((each) => each.slice(0, 64)));
@@ -223,7 +223,7 @@ function usualOptions(userAgent: string | undefined): WriteOptions {
   return options;
 }
 
-/** The default field manager: as upstream, the first part of the user agent. */
+/** The default field manager: as in upstream, the first part of the user agent. */
 function managerOfUserAgent(userAgent: string | undefined): string {
   const name = (userAgent ?? '').split('/', 1)[0]?.replaceAll(/[^\x20-\x7e]/g, '') ?? '';
   return name === '' ? 'unknown' : name.slice(0, MAX_FIELD_MANAGER);

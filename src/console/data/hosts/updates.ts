@@ -107,7 +107,7 @@ function phaseOf(
         ? { phase: 'draining', level: 'warn', message: 'pods are evicted before the update' }
         : { phase: 'preparing', level: 'warn', message: `${version} is fetched and verified, and the store is saved` };
     case 'Restarting':
-      // A message in this state is the reason of a rollback.
+      // A message in this state is the reason for a rollback.
       if (message !== '') return { phase: 'rolling back', level: 'bad', message };
       if (running !== wanted.version)
         return { phase: 'switching', level: 'warn', message: `the host process restarts with ${version}` };

@@ -1,4 +1,4 @@
-/** Deletes pods that no other component deletes. Plan in controllers/garbage-collection/pods. */
+/** Deletes pods that no other component deletes. */
 
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
@@ -65,7 +65,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
           await nodeClient.get(name);
         } catch (error) {
           if (isApiError(error, 'NotFound')) missing.add(name);
-          else handle.log.warn('node not read', { node: name, error: messageOf(error) });
+          else handle.log.warn('cannot read a node', { node: name, error: messageOf(error) });
         }
       }
       return missing;

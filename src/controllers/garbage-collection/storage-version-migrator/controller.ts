@@ -1,6 +1,6 @@
 /**
  * Rewrites all objects of a resource, so that they are stored in the storage version and with the current encryption
- * key. Plan in controllers/garbage-collection/storage-version-migrator.
+ * key.
  */
 
 import type { CustomResourceDefinition } from '../../../api/generated/apiextensions/v1.ts';

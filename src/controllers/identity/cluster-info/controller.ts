@@ -1,4 +1,4 @@
-/** Publishes the cluster data for joining hosts. Plan in controllers/identity/cluster-info. */
+/** Publishes the cluster data for joining hosts. */
 import type { ConfigMap } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { encodeBase64 } from '../../../api/validation/base64.ts';

@@ -1,4 +1,4 @@
-/** Aggregated cluster roles. Plan in controllers/identity/cluster-role-aggregation. */
+/** Writes the rules of aggregated cluster roles from the roles that their selectors match. */
 import { resources } from '../../../api/resources.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { planAggregation } from './plan.ts';

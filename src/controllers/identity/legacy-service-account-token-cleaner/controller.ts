@@ -1,6 +1,4 @@
-/**
- * Removes unused legacy tokens of service accounts. Plan in controllers/identity/legacy-service-account-token-cleaner.
- */
+/** Removes unused legacy tokens of service accounts. */
 import { resources } from '../../../api/resources.ts';
 import { attemptAll } from '../../framework/attempt-all.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';

@@ -1,4 +1,4 @@
-/** Creates the secrets of each service account, if enabled. Plan in controllers/identity/service-account-secrets. */
+/** Creates the secrets of each service account, if enabled. */
 import type { ServiceAccount } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';

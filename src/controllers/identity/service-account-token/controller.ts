@@ -1,7 +1,4 @@
-/**
- * Fills secrets that request a service account token, and deletes them with the account. Plan in
- * controllers/identity/service-account-token.
- */
+/** Fills secrets that request a service account token, and deletes them with the account. */
 import type { Secret, ServiceAccount } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,4 +1,4 @@
-/** Issues serving certificates for services and injects the CA bundle. Plan in controllers/identity/service-ca. */
+/** Issues serving certificates for services and injects the CA bundle. */
 import type {
   MutatingWebhookConfiguration,
   ValidatingWebhookConfiguration,

@@ -1,4 +1,4 @@
-/** Mirrors Endpoints of services without selector as slices. Plan in controllers/network/endpoint-slice-mirroring. */
+/** Mirrors Endpoints of services without selector as slices. */
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';

@@ -1,4 +1,4 @@
-/** Endpoint slices of services with a selector. Plan in controllers/network/endpoint-slice. */
+/** Maintains the endpoint slices of services that have a selector. */
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

@@ -1,4 +1,4 @@
-/** Endpoints of services with a selector. Plan in controllers/network/endpoints. */
+/** Maintains the Endpoints object of each service that has a selector. */
 import { objectKey, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

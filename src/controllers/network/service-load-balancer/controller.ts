@@ -1,4 +1,4 @@
-/** Assigns addresses to services of type LoadBalancer. Plan in controllers/network/service-load-balancer. */
+/** Assigns addresses to services of type LoadBalancer. */
 import type { Node, Service } from '../../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';

@@ -45,7 +45,7 @@ function prepare(handle: ControllerHandle): ControllerRun {
     const { kind, group, name, replicas } = target;
     const path = PATHS.get(`${kind}.${group}`)?.(namespace);
     if (path === undefined) {
-      handle.log.warn('idled workload of an unknown kind', { namespace, kind, group, name });
+      handle.log.warn('idled workload not scaled up: unknown kind', { namespace, kind, group, name });
       return;
     }
     const scale = await read<Scale>(`${path}/${name}/scale`, signal);

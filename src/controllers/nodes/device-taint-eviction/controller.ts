@@ -1,4 +1,4 @@
-/** Deletes pods whose devices were tainted. Plan in controllers/nodes/device-taint-eviction. */
+/** Deletes pods whose devices were tainted. */
 
 import { slicesWithRules } from '../../../api/devices/taint-rules.ts';
 import type { DeviceTaintRule } from '../../../api/devices/types.ts';

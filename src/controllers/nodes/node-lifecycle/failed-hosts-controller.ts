@@ -1,7 +1,6 @@
 /**
  * Marks the nodes of hosts that the gossip ring has declared dead as not ready. Runs on each master independent of
- * leadership, because the failed host may have held the controllers' lease. Plan in
- * controllers/nodes/node-lifecycle/gossip.ts.
+ * leadership, because the failed host may have held the controllers' lease. The planner is in `gossip.ts`.
  */
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';

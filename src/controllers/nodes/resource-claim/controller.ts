@@ -1,4 +1,4 @@
-/** Device claims of pods. Plan in controllers/nodes/resource-claim. */
+/** Creates the ResourceClaims of pods, reserves them for the pods, and deletes claims that are no longer needed. */
 
 import { extendedClaimStatus } from '../../../api/devices/extended-resources.ts';
 import type { ResourceClaim, ResourceClaimTemplate } from '../../../api/devices/types.ts';

@@ -1,7 +1,4 @@
-/**
- * Deletes pods that do not tolerate their node's NoExecute taints after the toleration period. Plan in
- * controllers/nodes/taint-eviction.
- */
+/** Deletes pods that do not tolerate their node's NoExecute taints after the toleration period. */
 
 import type { Node, Pod, Taint } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';

@@ -1,6 +1,6 @@
 /**
  * Attaches volumes to the nodes of their pods and detaches them. Each volume is handled by one worker at a time, for
- * all nodes. Plan in controllers/storage/attach-detach.
+ * all nodes.
  */
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import type { CSIDriver, VolumeAttachment } from '../../../api/generated/storage/v1.ts';

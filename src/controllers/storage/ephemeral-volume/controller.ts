@@ -1,4 +1,4 @@
-/** Creates the claims of generic ephemeral volumes. Plan in controllers/storage/ephemeral-volume. */
+/** Creates the claims of generic ephemeral volumes. */
 import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

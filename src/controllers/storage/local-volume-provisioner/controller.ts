@@ -1,6 +1,4 @@
-/**
- * Creates and deletes volumes of the embedded local provisioner. Plan in controllers/storage/local-volume-provisioner.
- */
+/** Creates and deletes volumes of the embedded local provisioner. */
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

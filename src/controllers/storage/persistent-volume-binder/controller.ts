@@ -1,4 +1,4 @@
-/** Binds claims to volumes. Plan in controllers/storage/persistent-volume-binder. */
+/** Binds claims to volumes. */
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import { type KubeObject, objectKey } from '../../../api/meta/object.ts';

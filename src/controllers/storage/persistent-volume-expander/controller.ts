@@ -1,4 +1,4 @@
-/** Expands volumes to the size that their claims request. Plan in controllers/storage/persistent-volume-expander. */
+/** Expands volumes to the size that their claims request. */
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';

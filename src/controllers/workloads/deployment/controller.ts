@@ -1,4 +1,4 @@
-/** Deployments. Decisions are in controllers/workloads/deployment. */
+/** Rolls out deployments: creates, scales and deletes their replica sets, and reports progress in the status. */
 
 import type { Deployment, ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { Pod } from '../../../api/generated/core/v1.ts';

@@ -1,4 +1,4 @@
-/** Executor shared by replica sets and replication controllers. Decisions are in controllers/workloads/replica-set. */
+/** Creates and deletes the pods of replica sets and replication controllers, as `plan.ts` computes. */
 import type { Pod, PodTemplateSpec } from '../../../api/generated/core/v1.ts';
 import { type KubeObject, objectKey, type ResourceType, splitKey } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';

@@ -55,7 +55,7 @@ class RecordSet {
   #srv = 0;
   #srvOfName = 0;
 
-  /** @param data Text of the data, which is equal only for equal data. */
+  /** @param data Canonical text of the record data. Records with equal texts are duplicates. */
   add(record: DnsRecord, data: string): boolean {
     const found = this.exists(record.name);
     const text = `${record.name} ${record.type} ${data}`;

@@ -163,12 +163,12 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
     const stored = this.#copies.configs.get(nameOf(config));
     if (stored === undefined) {
       await this.#configClient.create(config);
-      this.handle.log.info('fragment generated', { config: nameOf(config) });
+      this.handle.log.info('generated MachineConfig written', { config: nameOf(config) });
     } else if (
       !semanticEqual([stored.spec, stored.metadata?.annotations], [config.spec, config.metadata?.annotations])
     ) {
       await this.#configClient.update({ ...config, metadata: { ...stored.metadata, ...config.metadata } });
-      this.handle.log.info('fragment generated', { config: nameOf(config) });
+      this.handle.log.info('generated MachineConfig written', { config: nameOf(config) });
     }
   }
 

@@ -32,7 +32,7 @@ export const mastersSchedulableController: ControllerSpec = {
         const { resourceVersion } = node.metadata ?? {};
         const metadata = { ...patch.metadata, resourceVersion };
         await client.patch(name, undefined, 'merge', { ...patch, metadata });
-        handle.log.info('master changed', { node: name, schedulable: wanted });
+        handle.log.info('scheduling of pods on a master changed', { node: name, schedulable: wanted });
       }, 1);
       const wake = (node: Node): void => queue.add(nameOf(node));
       const wakeAll = (): void => nodes.list().forEach(wake);

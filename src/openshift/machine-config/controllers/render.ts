@@ -115,8 +115,8 @@ class RenderController extends ControllerTerm {
   }
 
   /**
-   * Sets the condition RenderDegraded of a pool. The pool is read from the server, because others also write its
-   * status.
+   * Sets the condition RenderDegraded of a pool. The pool is read from the server, because other controllers also write
+   * its status.
    */
   async #setDegraded(name: string, message: string | undefined): Promise<void> {
     const known = this.#pools.get(name)?.status?.conditions ?? [];

@@ -47,7 +47,7 @@ export async function checkPassword(
     return { user };
   } catch (error) {
     limits.unchecked(source, username);
-    log.warn('login not checked', { error: messageOf(error) });
+    log.warn('password not verified', { error: messageOf(error) });
     return { busy: true };
   }
 }

@@ -92,7 +92,7 @@ export function startHostProber(deps: HostProberDeps): HostProber {
     const probes: Partial<Record<HostProbe, string>> = Object.fromEntries(results);
     if (!semanticEqual(report?.probes, probes) && report !== undefined) {
       const failing = results.filter(([, why]) => why !== '').map(([name, why]) => `${name}: ${why}`);
-      log.info('probes changed', { failing: failing.join('; ') || 'none' });
+      log.info('probe results changed', { failing: failing.join('; ') || 'none' });
     }
     report = { version: deps.version, kubernetes: deps.kubernetes, kubeletAuthority: true, probes };
     await write();

@@ -87,7 +87,7 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   let unsubscribe: (() => void)[] = [];
   try {
     await informers.startAndSync(signal);
-    log.info('reporting of cluster operators started');
+    log.info('started reporting cluster operators');
     operators.start();
     version.start();
     prober.start(changed);
@@ -110,7 +110,7 @@ async function work(deps: ClusterOperatorDeps, signal: AbortSignal): Promise<voi
   }
 }
 
-/** Whether every host reports success, so that the age of a result does not change a condition soon. */
+/** Whether all probes of all hosts succeed. Then no condition changes soon because a failure persists. */
 const isCalm = ({ hosts }: ProbeFacts): boolean =>
   hosts.every(({ report }) => report !== undefined && Object.values(report.probes).every((why) => why === ''));
 

@@ -59,7 +59,7 @@ export interface VersionPlan {
   readonly updatingTo: string | undefined;
 }
 
-/** Maximum number of history entries, as upstream. */
+/** Maximum number of history entries, as in upstream. */
 const MAX_HISTORY = 100;
 
 interface Finding {

@@ -50,7 +50,7 @@ interface Root {
   readonly mapped: MappedRoot | undefined;
 }
 
-/** Creates containers under their monitors and removes everything that a container has on the host. */
+/** Creates containers under their monitors and deletes all resources of a container on the host. */
 export class ContainerBundles {
   readonly #context: RuntimeContext;
   readonly #table: ContainerTable;
@@ -225,7 +225,7 @@ export class ContainerBundles {
     }
   }
 
-  /** Removes everything that a container has on the host, regardless of how far its creation or run had come. */
+  /** Deletes the container with its cgroups, mounts and files, also if its creation was interrupted. */
   async discard(id: string): Promise<void> {
     const directory = this.#table.bundle(id);
     const record = this.#table.find(id);

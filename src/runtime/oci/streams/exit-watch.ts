@@ -31,7 +31,9 @@ export class ExitWatch {
       if (!/^[0-9a-f]{64}$/.test(file)) return;
       containers
         .settle(file)
-        .catch((error: unknown) => log.warn('exit not recorded', { container: file, error: messageOf(error) }));
+        .catch((error: unknown) =>
+          log.warn('exit of a container not recorded', { container: file, error: messageOf(error) }),
+        );
     };
     this.#watcher = watch(directory, changed, { names: true });
     this.#poll();

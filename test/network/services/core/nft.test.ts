@@ -188,8 +188,8 @@ test('incremental updates of single services lead to the same state as a new tab
     for (const { clusterIps, externalIps, nodePort, endpoints, externalEndpoints, externalLocal } of all) {
       const texts = (list: ServicePort['endpoints']): string[] => list.map(({ ip, port }) => `${ip}:${port}`);
       for (const from of ['outside', 'pod'] as const) {
-        // An address or node port without its own endpoints leads pods to the other endpoints only under the policy
-        // Local.
+        // With externalTrafficPolicy Local, pods that connect to an external address or a node port reach all
+        // endpoints.
         const external = texts(externalLocal && from === 'pod' && endpoints.length > 0 ? endpoints : externalEndpoints);
         for (const ip of clusterIps)
           assert.deepEqual(kernel.targets('service_ips', `${ip} . tcp . 80`, from), texts(endpoints));

@@ -287,7 +287,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       it(`kills every process of an exec when its client closes ${tty ? 'the terminal' : 'the pipes'}`, async () => {
         const command = ['/bin/sh', '-c', `${LEAVING()} sleep ${mark}`];
         const session = await lab.runtime().exec(id, { command, stdin: true, stdout: true, stderr: true, tty });
-        await eventually('they run', async () => (await sleepers()) === 5);
+        await eventually('the pods run', async () => (await sleepers()) === 5);
         session.close();
         assert.equal(await session.exited, 137);
         await nothingLeft();
@@ -303,7 +303,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
         stderr: true,
         tty: false,
       });
-      await eventually('they run', async () => (await sleepers()) === 2);
+      await eventually('the pods run', async () => (await sleepers()) === 2);
       await lab.restart();
       await nothingLeft();
       assert.equal(await sleepers(), 0);
@@ -319,7 +319,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
       });
       await lab.runtime().removeContainer(id);
       assert.equal(await session.exited, 137);
-      await eventually('the monitor is gone', async () => (await servants()).length === 0);
+      await eventually('the monitor has ended', async () => (await servants()).length === 0);
       assert.deepEqual(
         (await readdir(join(PIDS, lab.cgroupParent('execs')))).filter((name) => name === id),
         [],

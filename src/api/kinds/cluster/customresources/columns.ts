@@ -21,7 +21,7 @@ export function columnsOf(version: CustomResourceDefinitionVersion): Column<Kube
   try {
     return [nameColumn, ...declared.flatMap(columnOf)];
   } catch {
-    // If a JSON path cannot be parsed, the kind is shown without its additional columns, as upstream.
+    // If a JSON path cannot be parsed, the kind is shown without its additional columns, as in upstream.
     return standard;
   }
 }

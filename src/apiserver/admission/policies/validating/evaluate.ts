@@ -15,7 +15,7 @@ const MAX_MESSAGE = 5 * 1024;
 
 export interface Failure {
   readonly message: string;
-  /** Reason of the rejection. Undefined if an expression could not be evaluated. */
+  /** Reason for the rejection. Undefined if an expression could not be evaluated. */
   readonly reason: string | undefined;
   /** Index of the validation. 0 if the failure does not belong to a validation. */
   readonly index: number;

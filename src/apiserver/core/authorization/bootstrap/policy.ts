@@ -89,7 +89,7 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:discovery', [AUTHENTICATED]),
   clusterRoleBinding('system:basic-user', [AUTHENTICATED]),
   clusterRoleBinding('system:public-info-viewer', [AUTHENTICATED, UNAUTHENTICATED]),
-  // Nodes get their permissions from the node authorizer. As upstream, the binding has no subjects.
+  // Nodes get their permissions from the node authorizer. As in upstream, the binding has no subjects.
   clusterRoleBinding('system:node', []),
   clusterRoleBinding('system:node-proxier', [user('system:kube-proxy')]),
   // The host process runs the service proxy with the node's identity.
@@ -120,7 +120,8 @@ const clusterRoleBindings: readonly ClusterRoleBinding[] = [
   ),
   clusterRoleBinding('system:node-name-reader', [BOOTSTRAPPERS, NODE_BOOTSTRAPPER]),
   ...LOGIN_BINDINGS,
-  // All controllers run with one identity. The service accounts are for setups with separate identities, as upstream.
+  // All controllers run with one identity. The service accounts are for setups with separate identities, as in
+  // upstream.
   ...[...CONTROLLER_RULES.keys()].map((controller) =>
     clusterRoleBinding(controllerRoleName(controller), [serviceAccount(controller), CONTROLLER_MANAGER]),
   ),

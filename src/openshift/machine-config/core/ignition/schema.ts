@@ -1,6 +1,6 @@
 /**
- * Schema of an Ignition config. Fields are supported, or rejected because hosts cannot change them in place. Any other
- * field is invalid. Source: Ignition configuration specification 3.4.0.
+ * Schema of an Ignition config. It lists the supported fields, and the valid fields that are rejected because hosts
+ * cannot change them in place. All other fields are invalid. Source: Ignition configuration specification 3.4.0.
  */
 import { type FieldError, fieldError } from '../../../../api/meta/field-error.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Operator lifecycle manager without pods of its own: handles catalogs, subscriptions, install plans and operator
- * versions. Decisions are made in openshift/operators/olm/core. Source: operator-framework/operator-lifecycle-manager.
+ * Operator Lifecycle Manager without separate pods: reconciles catalogs, subscriptions, install plans and operator
+ * versions. The planners are in `../core`. Source: operator-framework/operator-lifecycle-manager.
  */
 
 import { objectKey } from '../../../../api/meta/object.ts';
