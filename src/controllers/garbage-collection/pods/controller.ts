@@ -1,11 +1,12 @@
 /** Deletes pods that no other component deletes. */
 
-import type { Node, Pod } from '../../../api/generated/core/v1.ts';
+import type { Node, Pod, PodCondition, PodStatus } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
 import { type PodRemoval, planPodGc, unknownNodes } from './plan.ts';
 
@@ -24,81 +25,85 @@ export const podGcController: ControllerSpec = {
 };
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const pods = handle.informer(resources.pods);
-  const nodes = handle.informer(resources.nodes);
-  const podClient = handle.writer(resources.pods);
-  const nodeClient = handle.writer(resources.nodes);
-  const { clock } = handle;
-
-  return (scope) => {
-    /** Monotonic time at which each absent node was first missed. */
-    const missedSince = new Map<string, number>();
-    scope.every(PERIOD_MS, async () => {
-      const byName = new Map<string, Node>(nodes.list().map((node) => [node.metadata?.name ?? '', node]));
-      const all = pods.list();
-      const removals = planPodGc({
-        pods: all,
-        nodes: byName,
-        missingNodes: await verifiedMissing(all, byName),
-        terminatedThreshold: handle.options.terminatedPodThreshold,
-      });
-      for (const removal of removals) {
-        if (scope.signal.aborted) return;
-        try {
-          await carryOut(removal);
-        } catch (error) {
-          const { name, namespace } = removal.pod.metadata ?? {};
-          handle.log.warn('pod not removed', { pod: `${namespace}/${name}`, error: messageOf(error) });
-        }
-      }
-    });
-
-    async function verifiedMissing(all: readonly Pod[], known: ReadonlyMap<string, Node>): Promise<Set<string>> {
-      const unknown = unknownNodes(all, known);
-      for (const name of missedSince.keys()) if (!unknown.has(name)) missedSince.delete(name);
-      const missing = new Set<string>();
-      for (const name of unknown) {
-        const since = missedSince.get(name) ?? clock.monotonicMs();
-        missedSince.set(name, since);
-        if (clock.monotonicMs() - since < QUARANTINE_MS) continue;
-        try {
-          await nodeClient.get(name);
-        } catch (error) {
-          if (isApiError(error, 'NotFound')) missing.add(name);
-          else handle.log.warn('cannot read a node', { node: name, error: messageOf(error) });
-        }
-      }
-      return missing;
-    }
+  const access: Access = {
+    pods: handle.informer(resources.pods),
+    nodes: handle.informer(resources.nodes),
+    podClient: handle.writer(resources.pods),
+    nodeClient: handle.writer(resources.nodes),
   };
+  return (scope) => {
+    const collector = new PodGarbageCollector(handle, access);
+    scope.every(PERIOD_MS, () => collector.collect(scope.signal));
+  };
+}
 
-  async function carryOut(removal: PodRemoval): Promise<void> {
+interface Access {
+  readonly pods: Informer<Pod>;
+  readonly nodes: Informer<Node>;
+  readonly podClient: ResourceClient<Pod>;
+  readonly nodeClient: ResourceClient<Node>;
+}
+
+class PodGarbageCollector {
+  readonly #handle: ControllerHandle;
+  readonly #access: Access;
+  /** Monotonic time at which each absent node was first missed. */
+  readonly #missedSince = new Map<string, number>();
+
+  constructor(handle: ControllerHandle, access: Access) {
+    this.#handle = handle;
+    this.#access = access;
+  }
+
+  async collect(signal: AbortSignal): Promise<void> {
+    const nodes = new Map<string, Node>(
+      this.#access.nodes.list().map((node): [string, Node] => [node.metadata?.name ?? '', node]),
+    );
+    const pods = this.#access.pods.list();
+    const removals = planPodGc({
+      pods,
+      nodes,
+      missingNodes: await this.#verifiedMissing(unknownNodes(pods, nodes)),
+      terminatedThreshold: this.#handle.options.terminatedPodThreshold,
+    });
+    for (const removal of removals) {
+      if (signal.aborted) return;
+      try {
+        await this.#remove(removal);
+      } catch (error) {
+        const { name, namespace } = removal.pod.metadata ?? {};
+        this.#handle.log.warn('pod not removed', { pod: `${namespace}/${name}`, error: messageOf(error) });
+      }
+    }
+  }
+
+  /** Nodes of `unknown` that were absent for the whole quarantine and do not exist on the server. */
+  async #verifiedMissing(unknown: ReadonlySet<string>): Promise<Set<string>> {
+    const { clock, log } = this.#handle;
+    for (const name of this.#missedSince.keys()) if (!unknown.has(name)) this.#missedSince.delete(name);
+    const missing = new Set<string>();
+    for (const name of unknown) {
+      const since = this.#missedSince.get(name) ?? clock.monotonicMs();
+      this.#missedSince.set(name, since);
+      if (clock.monotonicMs() - since < QUARANTINE_MS) continue;
+      try {
+        await this.#access.nodeClient.get(name);
+      } catch (error) {
+        if (isApiError(error, 'NotFound')) missing.add(name);
+        else log.warn('cannot read a node', { node: name, error: messageOf(error) });
+      }
+    }
+    return missing;
+  }
+
+  async #remove(removal: PodRemoval): Promise<void> {
+    const { podClient } = this.#access;
     const { name = '', namespace, uid } = removal.pod.metadata ?? {};
-    handle.log.info('removing a pod', { pod: `${namespace ?? ''}/${name}`, reason: removal.reason });
+    this.#handle.log.info('removing a pod', { pod: `${namespace ?? ''}/${name}`, reason: removal.reason });
     try {
       if (removal.markFailed) {
-        const condition = {
-          type: 'DisruptionTarget',
-          ...observedGeneration(removal.pod),
-          status: 'True',
-          reason: 'DeletionByPodGC',
-          message: 'PodGC: node no longer exists',
-          lastTransitionTime: timestamp(handle.plan().nowMs),
-        };
-        await podClient.patch(
-          name,
-          namespace,
-          'strategic',
-          {
-            metadata: { uid },
-            status: {
-              phase: 'Failed',
-              ...observedGeneration(removal.pod),
-              ...(removal.reason === 'Orphaned' ? { conditions: [condition] } : {}),
-            },
-          },
-          { subresource: 'status' },
-        );
+        const patch = { metadata: { uid }, status: this.#failedStatus(removal) };
+        await podClient.patch(name, namespace, 'strategic', patch, { subresource: 'status' });
       }
       await podClient.delete(name, namespace, {
         gracePeriodSeconds: 0,
@@ -107,5 +112,21 @@ function prepare(handle: ControllerHandle): ControllerRun {
     } catch (error) {
       if (!isApiError(error, 'NotFound') && !isApiError(error, 'Conflict')) throw error;
     }
+  }
+
+  #failedStatus({ pod, reason }: PodRemoval): PodStatus {
+    const condition: PodCondition = {
+      type: 'DisruptionTarget',
+      ...observedGeneration(pod),
+      status: 'True',
+      reason: 'DeletionByPodGC',
+      message: 'PodGC: node no longer exists',
+      lastTransitionTime: timestamp(this.#handle.plan().nowMs),
+    };
+    return {
+      phase: 'Failed',
+      ...observedGeneration(pod),
+      ...(reason === 'Orphaned' ? { conditions: [condition] } : {}),
+    };
   }
 }

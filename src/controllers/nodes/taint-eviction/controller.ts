@@ -2,12 +2,14 @@
 
 import type { Node, Pod, Taint } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
-import { isApiError } from '../../../api/meta/status.ts';
 import { observedGeneration } from '../../../api/podspec/generation.ts';
 import { tolerates } from '../../../api/podspec/scheduling/tolerations.ts';
 import { resources } from '../../../api/resources.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../framework/framework.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../framework/controller-term.ts';
+import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
+import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { indexByNode, podsOnNode } from '../../framework/owner-indices.ts';
 import { noExecuteTaints, planEviction } from './plan.ts';
 
@@ -21,84 +23,95 @@ export const taintEvictionController: ControllerSpec = {
 const taintKey = (taint: Taint): string => `${taint.key}=${taint.value ?? ''}:${taint.effect}`;
 
 function prepare(handle: ControllerHandle): ControllerRun {
-  const { clock, recorder } = handle;
-  const nodes = handle.informer(resources.nodes);
-  const pods = handle.informer(resources.pods);
-  const client = handle.writer(resources.pods);
-  indexByNode(pods);
+  const access: Access = {
+    nodes: handle.informer(resources.nodes),
+    pods: handle.informer(resources.pods),
+    client: handle.writer(resources.pods),
+  };
+  indexByNode(access.pods);
+  return (scope) => new TaintEviction(handle, access, scope).start();
+}
 
-  return (scope) => {
-    /**
-     * Time at which this process first observed each taint, by node. The taint's own time is not used, because the wall
-     * clock may change. A new leader restarts the periods, as upstream does.
-     */
-    const seenAt = new Map<string, Map<string, number>>();
-    const queue = scope.queue(sync, 4);
+interface Access {
+  readonly nodes: Informer<Node>;
+  readonly pods: Informer<Pod>;
+  readonly client: ResourceClient<Pod>;
+}
 
-    const follow = (node: Node): void => {
-      const name = node.metadata?.name ?? '';
-      const taints = noExecuteTaints(node);
-      if (taints.length === 0) {
-        seenAt.delete(name);
-        return;
-      }
-      const known = seenAt.get(name);
-      const now = clock.monotonicMs();
-      seenAt.set(name, new Map(taints.map((taint) => [taintKey(taint), known?.get(taintKey(taint)) ?? now])));
-      for (const pod of podsOnNode(pods, name)) queue.add(objectKey(pod));
-    };
-    scope.onChange(nodes, {
-      added: follow,
+class TaintEviction extends ControllerTerm {
+  readonly #access: Access;
+  /**
+   * Time at which this process first observed each taint, by node. The taint's own time is not used, because the wall
+   * clock may change. A new leader restarts the periods, as upstream does.
+   */
+  readonly #seenAt = new Map<string, Map<string, number>>();
+
+  constructor(handle: ControllerHandle, access: Access, scope: RunScope) {
+    super(handle, scope, 4);
+    this.#access = access;
+  }
+
+  override start(): void {
+    const { nodes, pods } = this.#access;
+    this.scope.onChange(nodes, {
+      added: (node) => this.#observeTaints(node),
       updated: (node, old) => {
-        if (noExecuteTaints(node).length + noExecuteTaints(old).length > 0) follow(node);
+        if (noExecuteTaints(node).length + noExecuteTaints(old).length > 0) this.#observeTaints(node);
       },
-      deleted: (node) => seenAt.delete(node.metadata?.name ?? ''),
+      deleted: (node) => this.#seenAt.delete(node.metadata?.name ?? ''),
     });
     const wake = (pod: Pod): void => {
-      if (seenAt.has(pod.spec?.nodeName ?? '')) queue.add(objectKey(pod));
+      if (this.#seenAt.has(pod.spec?.nodeName ?? '')) this.queue.add(objectKey(pod));
     };
-    scope.onChange(pods, { added: wake, updated: wake });
+    this.scope.onChange(pods, { added: wake, updated: wake });
+  }
 
-    async function sync(key: string): Promise<void> {
-      const pod = pods.get(key);
-      const nodeName = pod?.spec?.nodeName ?? '';
-      const node = nodes.get(nodeName);
-      if (pod === undefined || node === undefined) return;
-      const plan = planEviction(pod, node, {
-        tolerates,
-        heldForMs: (taint) => {
-          const now = clock.monotonicMs();
-          return now - (seenAt.get(nodeName)?.get(taintKey(taint)) ?? now);
-        },
-      });
-      if (plan.kind === 'stay') return;
-      if (plan.inMs > 0) queue.addAfter(key, plan.inMs);
-      else await evict(pod);
+  #observeTaints(node: Node): void {
+    const name = node.metadata?.name ?? '';
+    const taints = noExecuteTaints(node);
+    if (taints.length === 0) {
+      this.#seenAt.delete(name);
+      return;
     }
-  };
+    const known = this.#seenAt.get(name);
+    const now = this.handle.clock.monotonicMs();
+    this.#seenAt.set(name, new Map(taints.map((taint) => [taintKey(taint), known?.get(taintKey(taint)) ?? now])));
+    for (const pod of podsOnNode(this.#access.pods, name)) this.queue.add(objectKey(pod));
+  }
 
-  async function evict(pod: Pod): Promise<void> {
+  protected override async sync(key: string): Promise<void> {
+    const pod = this.#access.pods.get(key);
+    const nodeName = pod?.spec?.nodeName ?? '';
+    const node = this.#access.nodes.get(nodeName);
+    if (pod === undefined || node === undefined) return;
+    const plan = planEviction(pod, node, {
+      tolerates,
+      heldForMs: (taint) => {
+        const now = this.handle.clock.monotonicMs();
+        return now - (this.#seenAt.get(nodeName)?.get(taintKey(taint)) ?? now);
+      },
+    });
+    if (plan.kind === 'stay') return;
+    if (plan.inMs > 0) this.queue.addAfter(key, plan.inMs);
+    else await this.#evict(pod);
+  }
+
+  async #evict(pod: Pod): Promise<void> {
+    const { client } = this.#access;
     const { name = '', namespace, uid } = pod.metadata ?? {};
-    recorder.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${objectKey(pod)}`);
+    this.handle.recorder.event(pod, 'Normal', 'TaintManagerEviction', `Marking for deletion Pod ${objectKey(pod)}`);
     const condition = {
       type: 'DisruptionTarget',
       ...observedGeneration(pod),
       status: 'True',
       reason: 'DeletionByTaintManager',
       message: 'Taint manager: deleting due to NoExecute taint',
-      lastTransitionTime: timestamp(handle.plan().nowMs),
+      lastTransitionTime: timestamp(this.handle.plan().nowMs),
     };
-    try {
-      await client.patch(
-        name,
-        namespace,
-        'strategic',
-        { metadata: { uid }, status: { conditions: [condition] } },
-        { subresource: 'status' },
-      );
+    const patch = { metadata: { uid }, status: { conditions: [condition] } };
+    await ignoreNotFound(async () => {
+      await client.patch(name, namespace, 'strategic', patch, { subresource: 'status' });
       await client.delete(name, namespace, uid === undefined ? {} : { preconditions: { uid } });
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) throw error;
-    }
+    });
   }
 }
