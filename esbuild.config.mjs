@@ -8,7 +8,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { OWN_BUNDLES } from './src/cli/links.ts';
+import { OWN_BUNDLES } from './src/cli/invocation.ts';
 
 /** Form in which sources refer to the entry file of a worker thread. */
 const WORKER = /new URL\(\s*'(\.\.?\/[^']+\.ts)',\s*import\.meta\.url\s*,?\s*\)/g;

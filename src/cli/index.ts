@@ -16,7 +16,7 @@ import {
   UsageError,
 } from './command.ts';
 import { helpOf, listing, usageOf } from './help.ts';
-import { CLIENT_VERBS, type Invocation, isClientCall, linkOf } from './links.ts';
+import { CLIENT_VERBS, type Invocation, isClientCall, linkOf } from './invocation.ts';
 import { checkFormat, OUTPUT_FLAG } from './printers.ts';
 import { progressOf } from './progress.ts';
 import { withoutSystemErrors } from './system-errors.ts';

@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
-import { bundleOf } from './links.ts';
+import { bundleOf } from './invocation.ts';
 
 /** Length of the trailer, the last bytes of the file: the length of the preceding table as eight hexadecimal digits. */
 const TRAILER_BYTES = 8;

@@ -23,7 +23,7 @@ import {
   nameToAsn1,
   OID,
   type Subject,
-} from './names.ts';
+} from './subject-names.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -22,8 +22,8 @@ export { canonicalIp, installEtcd, installMaster, installNode } from './install.
 export { createKubeconfig } from './kubeconfig.ts';
 export { kubeletCertificates } from './kubelet-certificates.ts';
 export { etcdFiles, masterFiles, nodeFiles, type PairFiles, predecessorOf, successorOf } from './layout.ts';
-export type { AlternativeNames } from './names.ts';
 export { isRevoked, parseRevocationList } from './revocation.ts';
 export { type RotationPhase, rotateAuthority, rotateServiceAccountKeys } from './rotation.ts';
 export { createCertificateSigner } from './signer.ts';
 export { createSigningRequest, parseSigningRequest } from './signing-request.ts';
+export type { AlternativeNames } from './subject-names.ts';

@@ -19,8 +19,8 @@ import {
 import { createKubeconfig } from './kubeconfig.ts';
 import { deriveKubeletAuthority, kubeletBundle } from './kubelet-authority.ts';
 import type { EtcdFiles, MasterFiles, NodeFiles, PairFiles } from './layout.ts';
-import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './names.ts';
 import { ensureServiceAccountKeys } from './service-account-keys.ts';
+import { type AlternativeNames, bytesToIp, ipToBytes, type Subject } from './subject-names.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -2,8 +2,8 @@ import type { CertificateSigner } from '../api/kinds/identity/certificatesigning
 import { CodedError } from '../base/errors.ts';
 import type { Authority } from './certificate.ts';
 import { deriveKubeletAuthority } from './kubelet-authority.ts';
-import type { KeyUsage } from './names.ts';
 import { parseSigningRequest, signRequest } from './signing-request.ts';
+import type { KeyUsage } from './subject-names.ts';
 
 const EXTENDED: ReadonlyMap<string, 'server' | 'client'> = new Map([
   ['server auth', 'server'],

@@ -17,7 +17,7 @@ import {
   nameToAsn1,
   OID,
   type Subject,
-} from './names.ts';
+} from './subject-names.ts';
 
 const LABEL = 'CERTIFICATE REQUEST';
 const MAX_PEM_BYTES = 64 * 1024;

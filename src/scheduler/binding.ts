@@ -8,9 +8,9 @@ import { messageOf } from '../base/errors.ts';
 import type { FilterName } from './core/filters/filter.ts';
 import { reservePod, unreservePod } from './core/reserve.ts';
 import type { Unschedulable } from './core/schedule.ts';
+import type { EpochState } from './epoch-state.ts';
 import { WAITS_FOR_VICTIMS } from './gang/gang-preemption.ts';
 import { preBindPod } from './plugins.ts';
-import type { EpochState } from './state.ts';
 
 /** Maximum number of concurrent bindings. */
 const MAX_BINDINGS = 64;

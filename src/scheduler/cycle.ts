@@ -14,9 +14,9 @@ import {
   type Unschedulable,
   unschedulable,
 } from './core/schedule.ts';
+import { disruptionBudgets } from './data-sources.ts';
+import type { EpochState } from './epoch-state.ts';
 import type { Extenders } from './extenders.ts';
-import { disruptionBudgets } from './sources.ts';
-import type { EpochState } from './state.ts';
 
 /** Decides about the pod. If `mayPreempt` is false, no pods are preempted. */
 export function decide(

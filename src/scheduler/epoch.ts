@@ -7,7 +7,6 @@ import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
 import { messageOf } from '../base/errors.ts';
 import type { Timer } from '../base/time/clock.ts';
 import { Binding } from './binding.ts';
-import { hasGates, isPlaced, isTerminal } from './changes.ts';
 import { Cluster, type ClusterView, type ViewSupport } from './core/cluster.ts';
 import { DEFAULT_ARGS } from './core/plugin-args.ts';
 import { podGroupKey } from './core/pod-group.ts';
@@ -15,13 +14,6 @@ import { DEFAULT_PROFILE, DEFAULT_SCHEDULER_NAME, type Profile, profileOf } from
 import { SchedulingQueue } from './core/queue.ts';
 import type { Decision } from './core/schedule.ts';
 import { decide } from './cycle.ts';
-import type { SchedulerDeps } from './deps.ts';
-import { ClaimAllocator } from './devices/devices.ts';
-import { Extenders } from './extenders.ts';
-import { ClusterFeed } from './feed.ts';
-import { placeGroup } from './gang/gang.ts';
-import { GroupMembers } from './gang/group-members.ts';
-import type { BindingPlugin } from './plugins.ts';
 import {
   discoverOptionalSources,
   discoverPodGroups,
@@ -29,8 +21,16 @@ import {
   type OptionalSources,
   type Sources,
   viewSupport,
-} from './sources.ts';
-import type { EpochState } from './state.ts';
+} from './data-sources.ts';
+import type { SchedulerDeps } from './deps.ts';
+import { ClaimAllocator } from './devices/devices.ts';
+import type { EpochState } from './epoch-state.ts';
+import { Extenders } from './extenders.ts';
+import { ClusterFeed } from './feed.ts';
+import { placeGroup } from './gang/gang.ts';
+import { GroupMembers } from './gang/group-members.ts';
+import type { BindingPlugin } from './plugins.ts';
+import { hasGates, isPlaced, isTerminal } from './relevant-changes.ts';
 import { VolumeBinder } from './volumes.ts';
 import { createWrites, type SchedulingWrites } from './writes.ts';
 

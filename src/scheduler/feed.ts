@@ -5,11 +5,19 @@ import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/core/v1.
 import { heldRequests, sameAmounts } from '../api/podspec/scheduling/node-resources.ts';
 import { type PodInfo, podInfoOf } from '../api/podspec/scheduling/pod-info.ts';
 import { toNodeName, toUid } from '../base/brand.ts';
-import { differs, hasGates, isNodeRelevant, isPlaced, isPodRelevant, isTerminal, nodeEvents } from './changes.ts';
 import type { ClusterEvent } from './core/hints.ts';
 import { podGroupKey } from './core/pod-group.ts';
-import type { OptionalSources } from './sources.ts';
-import type { EpochState } from './state.ts';
+import type { OptionalSources } from './data-sources.ts';
+import type { EpochState } from './epoch-state.ts';
+import {
+  differs,
+  hasGates,
+  isNodeRelevant,
+  isPlaced,
+  isPodRelevant,
+  isTerminal,
+  nodeEvents,
+} from './relevant-changes.ts';
 
 export class ClusterFeed {
   readonly #state: EpochState;

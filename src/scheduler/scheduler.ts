@@ -3,9 +3,9 @@
  * even while another host leads, so that it can take over immediately.
  */
 import { ignore, messageOf } from '../base/errors.ts';
+import { createSources } from './data-sources.ts';
 import type { SchedulerDeps } from './deps.ts';
 import { startEpoch } from './epoch.ts';
-import { createSources } from './sources.ts';
 
 export interface Scheduler {
   /** Starts the informers and takes part in the leader election. Resolves when both are started. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bundleOf, CLIENT_VERBS, isClientVerb } from '../../src/cli/links.ts';
+import { bundleOf, CLIENT_VERBS, isClientVerb } from '../../src/cli/invocation.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
 
 test('the launcher recognizes the verbs of the built-in client', () => {

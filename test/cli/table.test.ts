@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { COMMON_FLAGS, toParseArgs } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/table.ts';
 import { main } from '../../src/cli/index.ts';
-import { CLIENT_VERBS } from '../../src/cli/links.ts';
+import { CLIENT_VERBS } from '../../src/cli/invocation.ts';
 
 /** Output of a successful command. */
 async function printed(...argv: string[]): Promise<string> {

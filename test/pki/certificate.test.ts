@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { createAuthority, issue, lifetimeFrom } from '../../src/pki/index.ts';
-import { bytesToIp, ipToBytes } from '../../src/pki/names.ts';
+import { bytesToIp, ipToBytes } from '../../src/pki/subject-names.ts';
 
 const run = promisify(execFile);
 const NOW = Date.UTC(2026, 10, 20);

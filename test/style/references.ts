@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, matchesGlob, normalize } from 'node:path';
 import { COMMANDS } from '../../src/cli/commands/table.ts';
-import { isClientVerb } from '../../src/cli/links.ts';
+import { isClientVerb } from '../../src/cli/invocation.ts';
 import { chooseVerb, GLOBAL_FLAGS } from '../../src/kubectl/run.ts';
 import { VERBS } from '../../src/kubectl/verbs.ts';
 

@@ -2,7 +2,7 @@
  * Charges costs that are known only during the work, such as comparing nested values or formatting long ones. The
  * current budget is a global variable, because evaluations are synchronous.
  */
-import type { Budget } from './part.ts';
+import type { Budget } from './compiled-expression.ts';
 
 let current: Budget | undefined;
 

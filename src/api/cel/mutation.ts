@@ -2,7 +2,7 @@
  * Types for mutating policies: `Object.spec{replicas: 3}` and `JSONPatch{op: "add", …}`. Source:
  * k8s.io/apiserver/pkg/cel/mutation (DynamicTypeResolver).
  */
-import type { Structure } from './part.ts';
+import type { Structure } from './compiled-expression.ts';
 import { DYN, STRING, type Type } from './types.ts';
 import { CelMap, isList, StructValue, type Value } from './values.ts';
 

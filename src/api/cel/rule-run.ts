@@ -9,10 +9,10 @@ import type { JsonObject, JsonValue } from '../meta/object.ts';
 import { resolveFieldPath } from '../structural/field-path.ts';
 import { fieldOf, isObject, type Schema, type ValidationRule } from '../structural/schema.ts';
 import { correlated, isUnchanged } from '../structural/validate.ts';
+import { Budget, TURN_COST } from './compiled-expression.ts';
 import { fromJson } from './documents.ts';
-import { Budget, TURN_COST } from './part.ts';
-import { Compilation, type CompiledRule, type RuleNode } from './rules.ts';
 import { readerOf } from './schema.ts';
+import { Compilation, type CompiledRule, type RuleNode } from './validation-rules.ts';
 import { BudgetError, Optional, type Value } from './values.ts';
 
 /** Limits of the actual cost of one evaluation and of all evaluations for one write. */

@@ -21,7 +21,7 @@ import {
   validatePoolName,
   validateRaw,
   validateUuid,
-} from './parts.ts';
+} from './shared-rules.ts';
 import type {
   AllocatedConfiguration,
   AllocatedDevice,

@@ -12,7 +12,7 @@ import {
   validateQualifiedName,
   validateSelectors,
   validateSubdomain,
-} from './parts.ts';
+} from './shared-rules.ts';
 import type { ClaimSpec, DeviceConstraint, DeviceRequest, DeviceSelector, ExactRequest } from './types.ts';
 
 const MAX_ALTERNATIVES = 8;

@@ -14,7 +14,7 @@ import {
   validatePoolName,
   validateQualifiedName,
   validateSubdomain,
-} from './parts.ts';
+} from './shared-rules.ts';
 import type { Device, ResourceSlice } from './types.ts';
 
 const MAX_DEVICES = 128;

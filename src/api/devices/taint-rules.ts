@@ -3,7 +3,7 @@
  * k8s.io/kubernetes/pkg/apis/resource/validation.
  */
 import { type FieldError, fieldError } from '../meta/field-error.ts';
-import { validateDeviceTaints, validateDriver, validateLabelName, validatePoolName } from './parts.ts';
+import { validateDeviceTaints, validateDriver, validateLabelName, validatePoolName } from './shared-rules.ts';
 import type { DeviceTaintRule, ResourceSlice } from './types.ts';
 
 export function validateDeviceTaintRule({ spec }: DeviceTaintRule): FieldError[] {

@@ -10,7 +10,12 @@ import { type FieldError, fieldError } from '../meta/field-error.ts';
 import { isSet } from '../meta/validation.ts';
 import { validateNameRule } from '../validation/scalars.ts';
 import { validateLabelSelector } from '../validation/selectors.ts';
-import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
+import {
+  validateAccessModes,
+  validateClassName,
+  validatePositiveQuantity,
+  validateVolumeMode,
+} from './access-modes.ts';
 
 export function setClaimDefaults(claim: PersistentVolumeClaim): void {
   claim.spec ??= {};

@@ -11,7 +11,12 @@ import { validateNodeSelector } from '../podspec/placement.ts';
 import { validateHostPath, validateNfs } from '../podspec/volumes.ts';
 import { validateDriverName } from '../validation/csi.ts';
 import { validateNameRule, validateNoBacksteps, validateOptionalOneOf } from '../validation/scalars.ts';
-import { validateAccessModes, validateClassName, validatePositiveQuantity, validateVolumeMode } from './access.ts';
+import {
+  validateAccessModes,
+  validateClassName,
+  validatePositiveQuantity,
+  validateVolumeMode,
+} from './access-modes.ts';
 import { PATH_OF_ERRORS, PATH_OF_SECOND, validateDriverVolume } from './drivers.ts';
 
 const SOURCES = [

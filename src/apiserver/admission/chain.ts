@@ -60,7 +60,7 @@ import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
 import type { AdmissionSettings } from './settings.ts';
 import { measured } from './step-metrics.ts';
-import { HookCaller } from './webhooks/call.ts';
+import { HookCaller } from './webhooks/hook-caller.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
 import { validatingWebhooks } from './webhooks/validating.ts';
 

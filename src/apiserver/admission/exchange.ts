@@ -6,7 +6,7 @@ import { setFieldOf } from '../../api/structural/schema.ts';
 import type { AdmissionRequest } from '../pipeline/admission.ts';
 import { decodeObject } from '../pipeline/decode-object.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import type { WriteOptions } from '../pipeline/options.ts';
+import type { WriteOptions } from '../pipeline/write-options.ts';
 import { fromReview } from './review.ts';
 
 /** The object or body that plug-ins may change. Undefined for requests that have neither, such as deletes. */

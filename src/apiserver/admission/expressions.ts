@@ -3,13 +3,13 @@
  * k8s.io/apiserver/pkg/admission/plugin/cel, pkg/admission/plugin/webhook/matchconditions.
  */
 
+import { Budget, type Program, TURN_COST } from '../../api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../api/cel/documents.ts';
 import { CompileError } from '../../api/cel/language/ast.ts';
 import { compile } from '../../api/cel/language/compile.ts';
 import { AUTHORIZER_TYPE, RESOURCE_CHECK_TYPE } from '../../api/cel/library/authorizer.ts';
 import { standardFunctions } from '../../api/cel/library/index.ts';
 import { APPLY_TYPE, mutationStructure, PATCH_TYPE } from '../../api/cel/mutation.ts';
-import { Budget, type Program, TURN_COST } from '../../api/cel/part.ts';
 import {
   BOOL,
   DYN,

@@ -1,7 +1,7 @@
 /** Adds the compilation of CEL expressions to the validation of kinds that contain expressions. */
 
 import { claimSelectors } from '../../api/devices/claims.ts';
-import { MAX_EXPRESSION } from '../../api/devices/parts.ts';
+import { MAX_EXPRESSION } from '../../api/devices/shared-rules.ts';
 import type { ResourceClaim, ResourceClaimTemplate } from '../../api/devices/types.ts';
 import type { MatchCondition, ValidatingAdmissionPolicy } from '../../api/generated/admissionregistration/v1.ts';
 import { type FieldError, fieldError } from '../../api/meta/field-error.ts';

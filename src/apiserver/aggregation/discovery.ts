@@ -10,7 +10,7 @@ import { fieldOf, isObject } from '../../api/structural/schema.ts';
 import { messageOf } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
-import { Work } from '../rest/work.ts';
+import { Work } from '../rest/name-queue.ts';
 import { type Answered, endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
 

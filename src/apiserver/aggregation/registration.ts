@@ -11,7 +11,7 @@ import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
-import { Work } from '../rest/work.ts';
+import { Work } from '../rest/name-queue.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';

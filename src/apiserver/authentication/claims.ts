@@ -3,11 +3,11 @@
  * Source: k8s.io/apiserver/plugin/pkg/authenticator/token/oidc, k8s.io/apiserver/pkg/authentication/cel, KEP-3331.
  */
 
+import { Budget, type Program } from '../../api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../api/cel/documents.ts';
 import { toJson } from '../../api/cel/json.ts';
 import { compile } from '../../api/cel/language/compile.ts';
 import { standardFunctions } from '../../api/cel/library/index.ts';
-import { Budget, type Program } from '../../api/cel/part.ts';
 import { DYN, formatType, listOf, mapOf, STRING, structureOf, type Type } from '../../api/cel/types.ts';
 import type { JsonValue } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';

@@ -1,9 +1,9 @@
 /** Match conditions of authorization webhooks. Source: k8s.io/apiserver/pkg/authorization/cel, KEP-3221. */
 
+import { Budget } from '../../api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../api/cel/documents.ts';
 import { compile } from '../../api/cel/language/compile.ts';
 import { standardFunctions } from '../../api/cel/library/index.ts';
-import { Budget } from '../../api/cel/part.ts';
 import { listOf, mapOf, STRING, structureOf, type Type } from '../../api/cel/types.ts';
 import type { JsonObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';

@@ -7,8 +7,8 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { messageOf } from '../../base/errors.ts';
 import { typeCheck } from '../admission/policies/validating/typecheck.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
+import { ignoreNotFound, Work } from '../rest/name-queue.ts';
 import { follow } from '../rest/watches/follow.ts';
-import { ignoreNotFound, Work } from '../rest/work.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ownRequest } from './index.ts';
 

@@ -14,7 +14,7 @@ import { methodNotAllowed } from '../pipeline/write-request.ts';
 import type { ReadContext } from '../rest/context.ts';
 import { sendObject } from '../rest/reads/get.ts';
 import { sendComputed } from '../rest/reads/list.ts';
-import { matcherOf, parseListOptions } from '../rest/writes/options.ts';
+import { matcherOf, parseListOptions } from '../rest/reads/list-options.ts';
 import { CachedObject } from '../watch-cache/cached-object.ts';
 
 export const isPackageManifest = ({ kind, group }: ServedKind): boolean =>

@@ -16,7 +16,7 @@ import type { CachedObject } from '../watch-cache/cached-object.ts';
 import type { KindCache } from '../watch-cache/kind-cache.ts';
 import type { WatchCache } from '../watch-cache/watch-cache.ts';
 import { converterOf } from './conversion.ts';
-import { VersionView } from './view.ts';
+import { VersionView } from './version-view.ts';
 import type { WebhookCaller } from './webhook-converter.ts';
 
 export interface CustomKindsDeps {

@@ -8,7 +8,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { Kinds } from '../pipeline/kinds.ts';
 import { type Gate, isStream, tooManyRequests } from './gate.ts';
 import { WatchTracker } from './watch-tracker.ts';
-import { WorkEstimator } from './work.ts';
+import { WorkEstimator } from './work-estimator.ts';
 
 const ADJUSTMENT_MS = 10_000;
 /** A request may wait for a quarter of its deadline. Source: upstream's requestWaitLimit. */

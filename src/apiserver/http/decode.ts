@@ -7,7 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import { parseJson } from '../../base/json/json.ts';
 import { checkDepth, duplicateFields, hasDuplicates, MAX_DEPTH, tooDeep } from './json-scan.ts';
 import { decodeProtobuf } from './protobuf/decode.ts';
-import { PROTOBUF } from './protobuf/table.ts';
+import { PROTOBUF } from './protobuf/field-table.ts';
 
 /**
  * Maximum number of tokens in a YAML body. Parsing YAML takes about a hundred times as long as parsing JSON, and the

@@ -5,7 +5,7 @@
 
 import { ApiError } from '../../api/meta/status.ts';
 import { BoundedMap } from '../../base/bounded-map.ts';
-import { PROTOBUF } from './protobuf/table.ts';
+import { PROTOBUF } from './protobuf/field-table.ts';
 
 export interface AnswerForm {
   readonly format: 'json' | 'yaml' | 'protobuf';

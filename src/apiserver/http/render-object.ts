@@ -4,7 +4,7 @@ import type { JsonObject, KubeObject } from '../../api/meta/object.ts';
 import { schemaNameOf } from '../../api/schema/index.ts';
 import { type AnswerForm, negotiateWithoutTable } from './negotiate.ts';
 import { encodeMessage, envelope, hasMessage, listParts } from './protobuf/encode.ts';
-import { PROTOBUF } from './protobuf/table.ts';
+import { PROTOBUF } from './protobuf/field-table.ts';
 
 export interface Rendered {
   readonly body: Buffer;

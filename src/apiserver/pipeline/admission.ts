@@ -3,7 +3,7 @@ import type { GroupVersionKind, KubeObject } from '../../api/meta/object.ts';
 import type { UserInfo } from '../../api/registry/definition.ts';
 import type { Guard } from '../../store/port.ts';
 import type { ServedKind } from './kinds.ts';
-import type { DeleteOptions, WriteOptions } from './options.ts';
+import type { DeleteOptions, WriteOptions } from './write-options.ts';
 import type { WriteRequest } from './write-request.ts';
 
 export interface AdmissionRequest {

@@ -6,7 +6,7 @@ import { kindByGvk } from '../../api/registry/index.ts';
 import { pruneAndCheck } from '../../api/schema/decode.ts';
 import type { ObjectNode } from '../../api/schema/node.ts';
 import type { ServedKind } from './kinds.ts';
-import type { WriteOptions } from './options.ts';
+import type { WriteOptions } from './write-options.ts';
 import type { Mutable } from './write-request.ts';
 
 export const MAX_SHOWN = 253;

@@ -5,7 +5,7 @@ import type { StrategyContext, UserInfo } from '../../api/registry/definition.ts
 import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { Place } from '../storage/object-store.ts';
 import type { ServedKind } from './kinds.ts';
-import type { WriteOptions } from './options.ts';
+import type { WriteOptions } from './write-options.ts';
 
 export interface WriteRequest {
   readonly kind: ServedKind;

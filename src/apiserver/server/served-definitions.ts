@@ -6,7 +6,7 @@ import { switchVersions } from '../../api/registry/runtime-config.ts';
 import { refineAdmissionKind } from '../admission/refine.ts';
 import type { ApiServerConfig } from '../config/server-config.ts';
 import { refuseBuiltIn } from '../custom-resources/built-in.ts';
-import { refineKind } from '../custom-resources/rules.ts';
+import { refineKind } from '../custom-resources/compile-rules.ts';
 
 /** All built-in kinds. Versions that runtimeConfig switches off are marked as unserved. */
 export function servedDefinitions({

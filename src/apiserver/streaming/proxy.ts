@@ -15,7 +15,7 @@ import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from '
 import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { admitConnect } from './connect.ts';
 import { answerHeaders, backendRequest, frameBody, passedHeaders, textOf, upgradeThrough } from './forward.ts';
-import { LinkRewriter, type ProxiedPage, proxiedLink } from './links.ts';
+import { LinkRewriter, type ProxiedPage, proxiedLink } from './link-rewriter.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
 import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';

@@ -12,7 +12,7 @@ import {
   type LookupContext,
   secondWords,
 } from '../completion/table.ts';
-import { isClientVerb, withoutLeadingFlags } from '../links.ts';
+import { isClientVerb, withoutLeadingFlags } from '../invocation.ts';
 import { COMMANDS } from './table.ts';
 
 /** Time limit, measured from the start of the process. The completion scripts stop the process after two seconds. */

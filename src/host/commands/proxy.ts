@@ -5,7 +5,7 @@ import { loadSettings } from '../config/settings.ts';
 import { hostProxy } from '../network/network-services.ts';
 import { allPorts, ownPorts } from '../network/own-ports.ts';
 import { openClient } from '../process/api-access.ts';
-import { useHelpers } from '../process/helpers.ts';
+import { useHelpers } from '../process/helper-programs.ts';
 import {
   systemClock as clock,
   createProcessLog,

@@ -8,7 +8,11 @@ import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { forbiddenField, kubeletArguments } from '../../openshift/machine-config/core/pools/kubelet-fields.ts';
-import { KUBELET_CONF, RUNTIME_DIRECTORY, SIZING_ENV } from '../../openshift/machine-config/core/pools/settings.ts';
+import {
+  KUBELET_CONF,
+  RUNTIME_DIRECTORY,
+  SIZING_ENV,
+} from '../../openshift/machine-config/core/pools/node-settings.ts';
 import { systemReservation } from '../../openshift/machine-config/core/pools/sizing.ts';
 import type { NodeConfig } from './node-config.ts';
 

@@ -10,7 +10,7 @@ import type { DoctorReport } from '../../doctor/port.ts';
 import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot } from '../config/paths.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
-import { openHelpers } from '../process/helpers.ts';
+import { openHelpers } from '../process/helper-programs.ts';
 import { systemClock, within } from '../process/process.ts';
 import { createContext } from './context.ts';
 import { gather } from './gather.ts';

@@ -7,7 +7,7 @@ import { checkPrivateFiles } from '../certificates/private-files.ts';
 import { SERVICE } from '../install/layout.ts';
 import { lastError, systemdRuns } from '../install/service.ts';
 import { missingPrograms } from '../node/host-programs.ts';
-import { embeddedHelpers } from '../process/helpers.ts';
+import { embeddedHelpers } from '../process/helper-programs.ts';
 import type { DoctorContext } from './context.ts';
 import { absent } from './gather.ts';
 

@@ -21,7 +21,7 @@ import { offerKeys } from '../join/offer-keys.ts';
 import { checkPort } from '../network/ports.ts';
 import { missingPrograms } from '../node/host-programs.ts';
 import { packaged } from '../process/assets.ts';
-import { openHelpers } from '../process/helpers.ts';
+import { openHelpers } from '../process/helper-programs.ts';
 import { applyServed } from './boot-machine-config.ts';
 import { type BootstrapFlags, bootstrapPath, bootstrapText, checkCluster, writeBootstrap } from './bootstrap-flags.ts';
 import { placeFiles, SERVICE } from './layout.ts';

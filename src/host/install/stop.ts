@@ -25,7 +25,7 @@ import { callControl } from '../control/control.ts';
 import { networkRecordOf } from '../network/host-network.ts';
 import { chooseCgroupDriver } from '../node/cgroup-driver.ts';
 import { startRuntime } from '../node/runtime.ts';
-import { useHelpers } from '../process/helpers.ts';
+import { useHelpers } from '../process/helper-programs.ts';
 import { SERVICE } from './layout.ts';
 import { systemctl, systemdRuns } from './service.ts';
 

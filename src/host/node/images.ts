@@ -9,7 +9,7 @@ import { createImageStore, type Platform, parsePlatform } from '../../runtime/im
 import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { registryOptions } from '../config/registries.ts';
 import { loadSettings } from '../config/settings.ts';
-import { useHelpers } from '../process/helpers.ts';
+import { useHelpers } from '../process/helper-programs.ts';
 
 export type ImageStore = ReturnType<typeof createImageStore>;
 

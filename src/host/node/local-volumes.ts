@@ -7,7 +7,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Node } from '../../api/generated/core/v1.ts';
 import { resources } from '../../api/resources.ts';
-import { LOCAL_DELETE, LOCAL_DELETED, LOCAL_DIRECTORY, volumeNames } from '../../api/volumes/local.ts';
+import { LOCAL_DELETE, LOCAL_DELETED, LOCAL_DIRECTORY, volumeNames } from '../../api/volumes/local-provisioner.ts';
 import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';

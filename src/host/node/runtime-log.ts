@@ -6,7 +6,7 @@ import {
   RUNTIME_DIRECTORY,
   RUNTIME_LEVELS,
   type RuntimeLevel,
-} from '../../openshift/machine-config/core/pools/settings.ts';
+} from '../../openshift/machine-config/core/pools/node-settings.ts';
 
 export interface RuntimeLog {
   readonly log: Log;

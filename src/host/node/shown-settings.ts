@@ -10,7 +10,7 @@ import { stringify } from 'yaml';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { configz, type KubeletConfig } from '../../kubelet/index.ts';
-import { KUBELET_CONF, RUNTIME_DIRECTORY } from '../../openshift/machine-config/core/pools/settings.ts';
+import { KUBELET_CONF, RUNTIME_DIRECTORY } from '../../openshift/machine-config/core/pools/node-settings.ts';
 import { SHOWN_CONFIG } from '../config/pool-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { profileOfHost } from '../openshift/cluster-profile.ts';

@@ -17,7 +17,7 @@ import { createContext } from '../doctor/context.ts';
 import { once } from '../doctor/gather.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
-import { openHelpers } from '../process/helpers.ts';
+import { openHelpers } from '../process/helper-programs.ts';
 import { systemClock as clock, systemRandom as random, within } from '../process/process.ts';
 import { writeArchive } from './archive.ts';
 import { type BundleAccess, noApi } from './cluster-sections.ts';

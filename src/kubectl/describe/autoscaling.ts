@@ -1,7 +1,7 @@
 /** Horizontal pod autoscalers in `describe`. Source: the output of kubectl 1.36. */
 import { type AnyObject, at, listAt, numberAt, textAt } from '../core/objects.ts';
 import { metadataLines, Page, tableLines, timeAt } from './page.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 type Metric = Record<string, unknown>;
 

@@ -2,7 +2,7 @@
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { openshiftHead, relativeTime } from './openshift.ts';
 import type { Page } from './page.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 type Part = Record<string, unknown>;
 

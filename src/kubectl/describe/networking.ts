@@ -3,7 +3,7 @@ import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
 import { endpointsText } from './endpoints.ts';
 import { labelLines, metadataLines, Page, selectorText, tableLines, textsAt } from './page.ts';
 import { conditionTable } from './policy.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 export function describeIngress(object: AnyObject, related: Related): string {
   const addresses = listAt(object, 'status', 'loadBalancer', 'ingress').map(

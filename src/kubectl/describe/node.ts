@@ -1,7 +1,7 @@
 /** `describe node`. Source: the output of kubectl 1.36. */
 import { formatQuantity, parseQuantity, type Quantity } from '../../base/quantity.ts';
+import { ageOf } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
-import { ageOf } from '../core/times.ts';
 import { type Events, labelLines, Page, timeAt } from './page.ts';
 
 const ROLE = 'node-role.kubernetes.io/';

@@ -6,7 +6,7 @@ import { type AnyObject, at, LAST_APPLIED, listAt, mapAt, numberAt, textAt } fro
 import { labelsText } from '../core/table.ts';
 import { Page, textsAt } from './page.ts';
 import { LIMIT_COLUMNS, limitRows, quotaRows } from './policy.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 const SHOWN_ENDPOINTS = 3;
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,8 @@
 /** Text of `describe`: lines with tab stops that are aligned like Go's text/tabwriter does (padding 2). */
 
 import { printable } from '../../base/text/printable.ts';
+import { ageOf, describedTime } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
-import { ageOf, describedTime } from '../core/times.ts';
 
 const PADDING = 2;
 const MAX_ANNOTATION_LENGTH = 140;

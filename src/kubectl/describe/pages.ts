@@ -1,5 +1,5 @@
 /** Pages of `describe` by group and kind. Objects of other kinds get a generic page with all their fields. */
-import { describeRole, describeRoleBinding, describeSigningRequest } from './access.ts';
+
 import { describeAutoscaler } from './autoscaling.ts';
 import { describeImageStream } from './image-stream.ts';
 import {
@@ -20,7 +20,8 @@ import {
   describePriorityClass,
   describeQuota,
 } from './policy.ts';
-import type { Describer } from './related.ts';
+import type { Describer } from './related-facts.ts';
+import { describeRole, describeRoleBinding, describeSigningRequest } from './roles.ts';
 import {
   describeAttributesClass,
   describeClaim,

@@ -1,6 +1,7 @@
 /** Pods and pod templates in `describe`. Source: the output of kubectl 1.36. */
+
+import { ageOf } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
-import { ageOf } from '../core/times.ts';
 import { controllerOf, type Events, labelLines, Page, selectorText, timeAt } from './page.ts';
 import { volumeLines } from './volumes.ts';
 

@@ -2,7 +2,7 @@
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { metadataLines, Page, selectorText, tableLines, textsAt, timeAt } from './page.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 export const LIMIT_COLUMNS = [
   'Type',

@@ -1,9 +1,10 @@
 /** Volumes, claims and classes of storage in `describe`. Source: the output of kubectl 1.36. */
+
+import { ageOf } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
-import { ageOf } from '../core/times.ts';
 import { goList, labelLines, metadataLines, Page, textsAt, timeAt } from './page.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 import { sourceLines } from './volumes.ts';
 
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'];

@@ -1,11 +1,12 @@
 /** Workloads, services and configuration in `describe`. Source: the output of kubectl 1.36. */
+
+import { humanDuration } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
-import { humanDuration } from '../core/times.ts';
 import { endpointsText } from './endpoints.ts';
 import { conditionLines, controllerOf, goList, labelLines, metadataLines, Page, selectorText, timeAt } from './page.ts';
 import { templateLines } from './pod-template.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 function podStates(pods: readonly AnyObject[]): string {
   const count = (phase: string): number => pods.filter((pod) => textAt(pod, 'status', 'phase') === phase).length;

@@ -4,7 +4,7 @@ import { ClientError } from '../core/errors.ts';
 import { type AnyObject, objectsIn } from '../core/objects.ts';
 import { documentsIn } from '../documents.ts';
 import type { System } from '../port.ts';
-import { generate } from './content.ts';
+import { generate } from './generators.ts';
 import { type Kustomization, readKustomization } from './kustomization.ts';
 import { nameHash } from './name-hash.ts';
 import { applyPatch } from './patches.ts';

@@ -41,7 +41,7 @@ import {
 import type { OAuthClient } from './kinds/oauth/types.ts';
 import { consolePaths } from './login/console.ts';
 import { ConsoleLinks, LINK_SECONDS } from './login/console-links.ts';
-import { FailureLimits } from './login/limits.ts';
+import { FailureLimits } from './login/failure-limits.ts';
 import { answerLogout, checkPassword, handleLogin, handleOpenId } from './login/login.ts';
 import { formToken, isOwnForm, sessionUser } from './login/session.ts';
 import { displayConfirmation, grantPage, linkPage, messagePage, tokenPage } from './pages.ts';

@@ -23,6 +23,7 @@ import {
   type RevisionState,
 } from './core/index.ts';
 import { creationEvents, progressEvents } from './events.ts';
+import { OPERANDS, type Operand } from './port.ts';
 import {
   namespaceOf,
   OPERATOR_NAME,
@@ -42,8 +43,7 @@ import {
   revisionOfPod,
   shownPod,
   statusOf,
-} from './objects.ts';
-import { OPERANDS, type Operand } from './port.ts';
+} from './revision-objects.ts';
 
 export interface LeaderOptions {
   readonly informers: InformerFactory;

@@ -8,8 +8,8 @@ import type { Log } from '../../base/log.ts';
 import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient } from '../../client/types.ts';
 import type { NodeReport } from './core/index.ts';
-import { reportMap } from './objects.ts';
 import type { Operand } from './port.ts';
+import { reportMap } from './revision-objects.ts';
 
 const SETTLE_MS = 200;
 const RETRY_MS = 1_000;

@@ -12,7 +12,7 @@ import type { Rejection } from './filters/filter.ts';
 import { prepareFilters } from './filters/index.ts';
 import type { NodeInfo } from './node-info.ts';
 import type { Profile } from './profile.ts';
-import { viewWith } from './trial.ts';
+import { viewWith } from './trial-view.ts';
 
 /** Fields of a PodDisruptionBudget that preemption needs. */
 export interface DisruptionBudget {

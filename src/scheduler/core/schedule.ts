@@ -12,7 +12,7 @@ import type { NodeInfo } from './node-info.ts';
 import { type DisruptionBudget, type Preemption, planPreemption } from './preemption.ts';
 import { feasibleNodesToFind, type Profile } from './profile.ts';
 import { pickBest, scoreNodes } from './scores/index.ts';
-import { viewWith } from './trial.ts';
+import { viewWith } from './trial-view.ts';
 
 export interface ScheduleInput {
   readonly pod: PodInfo;

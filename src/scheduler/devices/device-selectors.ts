@@ -1,9 +1,9 @@
 /** Evaluates CEL selectors of device classes and requests. Source: k8s.io/dynamic-resource-allocation/cel. */
 
+import { Budget, type Program } from '../../api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson, type JsonReader } from '../../api/cel/documents.ts';
 import { compile } from '../../api/cel/language/compile.ts';
 import { standardFunctions } from '../../api/cel/library/index.ts';
-import { Budget, type Program } from '../../api/cel/part.ts';
 import { DYN } from '../../api/cel/types.ts';
 import { Opaque } from '../../api/cel/values.ts';
 import type { Device } from '../../api/devices/types.ts';

@@ -6,7 +6,7 @@ import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Preemption } from '../core/preemption.ts';
 import type { Decision } from '../core/schedule.ts';
 import { decide } from '../cycle.ts';
-import type { EpochState } from '../state.ts';
+import type { EpochState } from '../epoch-state.ts';
 
 /** Message while the victims of an earlier attempt are still terminating. */
 export const WAITS_FOR_VICTIMS = 'not eligible due to a terminating pod';

@@ -12,7 +12,7 @@ import type { Binding, Permit } from '../binding.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../core/pod-group.ts';
 import type { Unschedulable } from '../core/schedule.ts';
 import { decide } from '../cycle.ts';
-import type { EpochState } from '../state.ts';
+import type { EpochState } from '../epoch-state.ts';
 import { preemptForGroup } from './gang-preemption.ts';
 
 interface Placed {

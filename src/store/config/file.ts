@@ -2,7 +2,7 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { type Cursor, dictionary, type Field, parseConfig } from '../../wire/strict-yaml.ts';
 import { type EtcdFlag, FLAGS, type FlagName, flagNamed } from './flags.ts';
-import { EtcdUsageProblem, type Given, problemOf, type Value } from './given.ts';
+import { EtcdUsageProblem, type Given, problemOf, type Value } from './given-values.ts';
 
 /** Flags by field name in `client-transport-security` and `peer-transport-security`. */
 const CLIENT_SECURITY: Readonly<Record<string, FlagName>> = {

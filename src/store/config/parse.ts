@@ -10,7 +10,7 @@ import type { EtcdUrl } from '../../wire/go-flag-values.ts';
 import { foundingProblem, parseInitialCluster } from './cluster.ts';
 import { readGates } from './feature-gates.ts';
 import { FLAGS } from './flags.ts';
-import type { Given } from './given.ts';
+import type { Given } from './given-values.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
 import { isSecure, tlsOf } from './tls.ts';
 import { refuse, Values } from './values.ts';

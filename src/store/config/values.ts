@@ -3,7 +3,7 @@
 import { parseDuration } from '../../base/time/duration.ts';
 import { type EtcdUrl, parseBoolean, parseInteger, parseUrls } from '../../wire/go-flag-values.ts';
 import { FLAGS, type FlagName } from './flags.ts';
-import { EtcdUsageProblem, type Given } from './given.ts';
+import { EtcdUsageProblem, type Given } from './given-values.ts';
 
 export function refuse(message: string): never {
   throw new EtcdUsageProblem(1, message);

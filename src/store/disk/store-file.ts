@@ -5,6 +5,7 @@ import { splitEvents } from '../core/messages/event.ts';
 import { createPrivate } from './data-directory.ts';
 import { FileSpace } from './file-space.ts';
 import { LogMap } from './log-map.ts';
+import { fromEntry, fromRevision } from './log-rows.ts';
 import { openDatabase } from './open-database.ts';
 import type { CommitBody } from './packed-entries.ts';
 import { firstIndex, type PackedEntries, pack, unpack } from './packed-entries.ts';
@@ -19,7 +20,6 @@ import {
   type StoredHardState,
   type StoreIdentity,
 } from './port.ts';
-import { fromEntry, fromRevision } from './rows.ts';
 import { changeSchema, checksum, setJournalInUse } from './schema.ts';
 import { StateTables } from './state-tables.ts';
 import { prepare, type Statements } from './statements.ts';

@@ -1,6 +1,7 @@
 /** The authorizer library of CEL, with the examples of the Kubernetes documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Budget } from '../../../src/api/cel/compiled-expression.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import {
   type AccessChecker,
@@ -11,7 +12,6 @@ import {
   resourceCheckValue,
 } from '../../../src/api/cel/library/authorizer.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
-import { Budget } from '../../../src/api/cel/part.ts';
 import type { Value } from '../../../src/api/cel/values.ts';
 
 const variables = new Map([

@@ -1,11 +1,11 @@
 /** Random text and random token sequences must end quickly in a value or an error of the expression. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { Budget } from '../../../src/api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../../src/api/cel/documents.ts';
 import { CompileError } from '../../../src/api/cel/language/ast.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
-import { Budget } from '../../../src/api/cel/part.ts';
 import { parseType } from '../../../src/api/cel/types.ts';
 import { BudgetError, EvaluationError } from '../../../src/api/cel/values.ts';
 

@@ -1,10 +1,10 @@
 /** CEL by the examples of its specification, its extension libraries and the Kubernetes documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Budget } from '../../../src/api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../../src/api/cel/documents.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
-import { Budget } from '../../../src/api/cel/part.ts';
 import { listOf, parseType, STRING, type Type } from '../../../src/api/cel/types.ts';
 import type { Value } from '../../../src/api/cel/values.ts';
 

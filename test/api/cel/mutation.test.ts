@@ -1,12 +1,12 @@
 /** The messages Object{…} and JSONPatch{…}, with the examples of the MutatingAdmissionPolicy documentation. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Budget, type Program } from '../../../src/api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../../src/api/cel/documents.ts';
 import { toJson } from '../../../src/api/cel/json.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
 import { misplacedTypes, mutationStructure } from '../../../src/api/cel/mutation.ts';
-import { Budget, type Program } from '../../../src/api/cel/part.ts';
 import { DYN, formatType } from '../../../src/api/cel/types.ts';
 import type { Value } from '../../../src/api/cel/values.ts';
 import type { JsonValue } from '../../../src/api/meta/object.ts';

@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Budget } from '../../../src/api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../../src/api/cel/documents.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
-import { Budget } from '../../../src/api/cel/part.ts';
 import { rulesOf } from '../../../src/api/cel/rule-run.ts';
 import { DYN } from '../../../src/api/cel/types.ts';
 import { BudgetError } from '../../../src/api/cel/values.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { typeNames, typeOf } from '../../../src/api/schema/index.ts';
 import { keptWhenEmpty } from '../../../src/api/schema/kept-when-empty.ts';
-import { indexOfMessage, messageAt } from '../../../src/apiserver/http/protobuf/table.ts';
+import { indexOfMessage, messageAt } from '../../../src/apiserver/http/protobuf/field-table.ts';
 
 const SCALARS = /^(?:string|boolean|int32|int64)$/;
 

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import { applyDefaults } from '../../../src/api/structural/defaults.ts';
-import { parseJsonPath } from '../../../src/api/structural/paths.ts';
+import { validateSchema } from '../../../src/api/structural/definition-rules.ts';
+import { parseJsonPath } from '../../../src/api/structural/json-paths.ts';
 import { prune } from '../../../src/api/structural/prune.ts';
-import { validateSchema } from '../../../src/api/structural/rules.ts';
 import { parseSchema } from '../../../src/api/structural/schema.ts';
 import { validateLists, validateValue } from '../../../src/api/structural/validate.ts';
 

@@ -1,7 +1,7 @@
 /** Admission webhooks over TLS. */
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it, test } from 'node:test';
-import { readAnswer } from '../../../src/apiserver/admission/webhooks/answer.ts';
+import { readAnswer } from '../../../src/apiserver/admission/webhooks/review-response.ts';
 import { identityFor } from '../../../src/apiserver/webhooks/identities.ts';
 import { startServer, type TestServer } from '../harness.ts';
 import { configure, patchOf, type Review, unconfigure, WebhookServer } from './webhook-server.ts';

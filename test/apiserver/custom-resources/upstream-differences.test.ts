@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { customResourceDefinitions } from '../../../src/api/kinds/cluster/customresourcedefinitions/index.ts';
 import type { KubeObject } from '../../../src/api/meta/object.ts';
-import { refineKind } from '../../../src/apiserver/custom-resources/rules.ts';
+import { refineKind } from '../../../src/apiserver/custom-resources/compile-rules.ts';
 import { DEFINITIONS, type Fields } from '../../upstream/extensions/definitions.ts';
 import { RULED } from '../../upstream/extensions/rules.ts';
 

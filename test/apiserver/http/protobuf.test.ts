@@ -16,7 +16,7 @@ import {
   listParts,
   watchFrame,
 } from '../../../src/apiserver/http/protobuf/encode.ts';
-import { type Field, indexOfMessage, messageAt } from '../../../src/apiserver/http/protobuf/table.ts';
+import { type Field, indexOfMessage, messageAt } from '../../../src/apiserver/http/protobuf/field-table.ts';
 import { randomDocument, randomOf } from '../../api/schema/random.ts';
 import { protocOf } from './descriptors.ts';
 import { filledDocument } from './filled.ts';

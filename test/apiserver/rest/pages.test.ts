@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { builtinKinds } from '../../../src/api/registry/index.ts';
 import type { ServedKind } from '../../../src/apiserver/pipeline/kinds.ts';
 import type { RestContext } from '../../../src/apiserver/rest/context.ts';
+import { type ListOptions, parseListOptions } from '../../../src/apiserver/rest/reads/list-options.ts';
 import { takeSnapshot } from '../../../src/apiserver/rest/reads/snapshot.ts';
-import { type ListOptions, parseListOptions } from '../../../src/apiserver/rest/writes/options.ts';
 import { CachedObject } from '../../../src/apiserver/watch-cache/cached-object.ts';
 import { KindCache } from '../../../src/apiserver/watch-cache/kind-cache.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { PROVISIONED_BY } from '../../../src/api/volumes/binding.ts';
-import { LOCAL_PROVISIONER } from '../../../src/api/volumes/local.ts';
+import { LOCAL_PROVISIONER } from '../../../src/api/volumes/local-provisioner.ts';
 import { toUid } from '../../../src/base/brand.ts';
 import { silentLog } from '../../../src/base/log.ts';
 import { createKubeletFiles } from '../../../src/kubelet/io/files/index.ts';

@@ -8,7 +8,7 @@ import { createEventRecorder, createInformerFactory, createLeaderElector } from 
 import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
 import type { StaticPodOperator } from '../../../src/openshift/operators/kinds/operator/index.ts';
 import { HostRevisions } from '../../../src/openshift/revisions/index.ts';
-import { operatorType } from '../../../src/openshift/revisions/objects.ts';
+import { operatorType } from '../../../src/openshift/revisions/revision-objects.ts';
 import { type ControlPlane, startControlPlane } from '../../controllers/harness.ts';
 import { MemoryHost } from './memory-host.ts';
 

@@ -8,7 +8,7 @@ import { toNodeName, toUid } from '../../../src/base/brand.ts';
 import { labelSelectorOf } from '../../../src/base/selector.ts';
 import { Cluster, type ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import { selectionInNamespace, selectionOfTerms } from '../../../src/scheduler/core/pod-selection.ts';
-import { viewWith } from '../../../src/scheduler/core/trial.ts';
+import { viewWith } from '../../../src/scheduler/core/trial-view.ts';
 import { generator as seeded } from '../../support/random.ts';
 import { node, pod, view } from './cluster-objects.ts';
 

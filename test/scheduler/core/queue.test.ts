@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import { toUid } from '../../../src/base/brand.ts';
-import { nodeEvents } from '../../../src/scheduler/changes.ts';
 import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
 import type { ClusterEvent } from '../../../src/scheduler/core/hints.ts';
 import { MAX_WAIT_MS, SchedulingQueue } from '../../../src/scheduler/core/queue.ts';
+import { nodeEvents } from '../../../src/scheduler/relevant-changes.ts';
 import { node, pod } from './cluster-objects.ts';
 
 const entry = (uid: string, priority = 0) => {

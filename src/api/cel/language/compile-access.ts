@@ -1,6 +1,6 @@
 /** Compiles access to fields, map keys and list elements, and names of types, which look like field access. */
 
-import type { Compilation, Part } from '../part.ts';
+import type { Compilation, Part } from '../compiled-expression.ts';
 import { assignable, BOOL, DYN, formatType, INT, maxSize, optionalOf, STRING, TYPE, type Type } from '../types.ts';
 import { CelMap, EvaluationError, isList, keyOf, Optional, TypeValue, type Value } from '../values.ts';
 import { dottedName, type Expr } from './ast.ts';

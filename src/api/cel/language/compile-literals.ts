@@ -1,6 +1,6 @@
 /** Compiles literals: constants, lists, maps and messages. */
 
-import type { Compilation, Part } from '../part.ts';
+import type { Compilation, Part } from '../compiled-expression.ts';
 import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from '../types.ts';
 import { EntryMap, keyOf, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from '../values.ts';
 import type { Expr } from './ast.ts';

@@ -3,17 +3,17 @@
  * (checking, evaluation), cel-go's checker/cost.go and interpreter/runtimecost.go (costs).
  */
 
+import type { Environment, Frame, Part, Program, Structure } from '../compiled-expression.ts';
 import { equal } from '../equality.ts';
 import { fitting, perCharacter, sizesOf } from '../functions.ts';
 import { metered } from '../meter.ts';
-import type { Environment, Frame, Part, Program, Structure } from '../part.ts';
 import { assignable, BOOL, DYN, formatType, join, maxSize, type Type } from '../types.ts';
 import { EvaluationError, keyOf, type Value } from '../values.ts';
 import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
 import { compileList, compileMap, compileStruct, constantType } from './compile-literals.ts';
+import { compileMacro } from './compile-macro.ts';
 import { constantFailure, literalProblem } from './literal-checks.ts';
-import { compileMacro } from './macros.ts';
 import { parse } from './parser.ts';
 
 interface Variable {

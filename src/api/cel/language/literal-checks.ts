@@ -1,7 +1,8 @@
 /** Errors of a call that are found at compile time. Source: cel-go's cel/validator.go. */
+
+import type { Part } from '../compiled-expression.ts';
 import { formatProblem } from '../format-checks.ts';
 import type { Overload } from '../functions.ts';
-import type { Part } from '../part.ts';
 import { EvaluationError } from '../values.ts';
 
 /** Functions that parse a string. As upstream, an invalid literal is a compile error. */

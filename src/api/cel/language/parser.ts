@@ -5,7 +5,7 @@
 import { Uint } from '../values.ts';
 import { CompileError, dottedName, type Expr, type FieldInit, type MacroName } from './ast.ts';
 import { type Token, tokenize } from './lexer.ts';
-import { MACROS } from './macro-forms.ts';
+import { MACROS } from './macro-syntax.ts';
 
 const MAX_DEPTH = 250;
 const RELATIONS: ReadonlySet<string> = new Set(['<', '<=', '>', '>=', '==', '!=', 'in']);

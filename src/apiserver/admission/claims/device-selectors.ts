@@ -1,8 +1,8 @@
 /** Compiles the CEL selectors of devices. Source: k8s.io/dynamic-resource-allocation/cel. */
 
+import type { Environment } from '../../../api/cel/compiled-expression.ts';
 import { compile } from '../../../api/cel/language/compile.ts';
 import { standardFunctions } from '../../../api/cel/library/index.ts';
-import type { Environment } from '../../../api/cel/part.ts';
 import { BOOL, DYN, formatType, mapOf, STRING, structureOf, type Type } from '../../../api/cel/types.ts';
 import type { DeviceSelector } from '../../../api/devices/types.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';

@@ -16,8 +16,8 @@ import { exchangeObject, targetOf } from '../exchange.ts';
 import { isExempt } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { annotations, type WebhookAnnotations } from './annotations.ts';
-import type { HookCaller } from './call.ts';
 import { Configurations, type MatchingWebhook } from './configurations.ts';
+import type { HookCaller } from './hook-caller.ts';
 
 export function mutatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
   const configurations = new Configurations(cache, kinds);

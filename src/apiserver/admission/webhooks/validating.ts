@@ -4,8 +4,8 @@ import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 import { isExempt } from '../matching.ts';
 import { annotations } from './annotations.ts';
-import type { HookCaller } from './call.ts';
 import { Configurations, type MatchingWebhook } from './configurations.ts';
+import type { HookCaller } from './hook-caller.ts';
 
 export function validatingWebhooks(caller: HookCaller, cache: () => KindCache, kinds: () => Kinds): AdmissionPlugin {
   const configurations = new Configurations(cache, kinds);

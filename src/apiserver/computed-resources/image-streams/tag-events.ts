@@ -3,7 +3,7 @@
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { tagNames } from '../../../openshift/image-streams/core/index.ts';
 import type { ImageStream } from '../../../openshift/image-streams/kinds/imagestreams/types.ts';
-import type { Expansion, PartEvent } from '../../rest/parts.ts';
+import type { Expansion, PartEvent } from '../../rest/part-watches.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { TagView } from './views.ts';
 

@@ -13,7 +13,7 @@ import { methodNotAllowed } from '../../pipeline/write-request.ts';
 import type { BackendContext, ReadContext, ServerContext } from '../../rest/context.ts';
 import { sendObject } from '../../rest/reads/get.ts';
 import { sendComputed } from '../../rest/reads/list.ts';
-import { matcherOf, parseListOptions } from '../../rest/writes/options.ts';
+import { matcherOf, parseListOptions } from '../../rest/reads/list-options.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
 import { MetricsCollector } from './collector.ts';
 

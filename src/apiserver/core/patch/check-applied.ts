@@ -4,7 +4,7 @@ import { parseJson } from '../../../base/json/json.ts';
 import { goText } from '../../../base/text/go-text.ts';
 import { isObject, isScalar, type JsonObject, type JsonValue } from './document.ts';
 import { untyped } from './errors.ts';
-import { itemElement } from './shape.ts';
+import { itemElement } from './merge-shape.ts';
 
 /** Throws ApiError Unknown with the path if an applied configuration does not fit the schema. */
 export function checkApplied(value: JsonValue, schema: SchemaNode | undefined, subject: string): void {

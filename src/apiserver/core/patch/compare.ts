@@ -14,7 +14,7 @@ import {
   itemsOf,
   type ListItem,
   shapeOf,
-} from './shape.ts';
+} from './merge-shape.ts';
 
 /** Fields of an applied configuration (structured-merge-diff's ToFieldSet). */
 export function fieldsOf(value: JsonValue, schema: SchemaNode | undefined): FieldSet {

@@ -9,7 +9,7 @@ import { compare } from './compare.ts';
 import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
-import { descends, EqualItems, hasParts, isContainer, itemsOf } from './shape.ts';
+import { descends, EqualItems, hasParts, isContainer, itemsOf } from './merge-shape.ts';
 
 type Node = Record<string, FieldSet>;
 /** Reports whether the field of this name has no owner. */

@@ -2,7 +2,7 @@
 import type { ListNode, SchemaNode } from '../../../api/schema/node.ts';
 import { clone, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, type FieldSet, fieldElement, isMember } from './field-set.ts';
-import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './shape.ts';
+import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './merge-shape.ts';
 
 /**
  * Merges `applied` into `live`. An applied null leaves structures and lists with owned parts unchanged, and replaces

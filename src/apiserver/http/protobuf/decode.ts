@@ -10,7 +10,7 @@ import { integerOf, parseJson } from '../../../base/json/json.ts';
 import { Reader, WireError } from '../../../wire/protobuf/protobuf.ts';
 import { checkDepth } from '../json-scan.ts';
 import { SCHEMA_TYPES } from './extension-messages.ts';
-import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
+import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './field-table.ts';
 
 const MAX_NESTING = 64;
 

@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from '../../../api/meta/object.ts';
 import { BackwardsWriter } from './backwards.ts';
 import { SCHEMA_TYPES } from './extension-messages.ts';
-import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './table.ts';
+import { type Field, indexOfMessage, MAGIC, messageAt, nameOfMessage } from './field-table.ts';
 
 /** Writer for all messages. It can be shared, because encoding is synchronous. */
 const writer = new BackwardsWriter();

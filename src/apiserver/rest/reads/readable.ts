@@ -11,7 +11,7 @@ import type { EventType } from '../../watch-cache/event-window.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { KindSubscriber } from '../../watch-cache/subscribers.ts';
 import type { ServerContext } from '../context.ts';
-import type { ListOptions } from '../writes/options.ts';
+import type { ListOptions } from './list-options.ts';
 
 type ReadableContext = Pick<ServerContext, 'authorization' | 'cache'>;
 

@@ -9,8 +9,8 @@ import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import { readLabels } from '../../watch-cache/label-index.ts';
 import type { ServerContext } from '../context.ts';
-import { type ListOptions, matcherOf } from '../writes/options.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
+import { type ListOptions, matcherOf } from './list-options.ts';
 
 type SnapshotContext = Pick<ServerContext, 'cache' | 'store'>;
 

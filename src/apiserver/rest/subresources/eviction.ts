@@ -11,7 +11,7 @@ import type { UserInfo } from '../../../api/registry/definition.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import { isPodReady } from '../../../controllers/framework/core/pods.ts';
-import type { DeleteOptions } from '../../pipeline/options.ts';
+import type { DeleteOptions } from '../../pipeline/write-options.ts';
 import { conflictMessage, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';
 import type { WriteContext } from '../context.ts';
 import { deleteObject } from '../writes/delete.ts';

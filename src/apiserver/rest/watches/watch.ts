@@ -9,7 +9,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { failureOf } from '../../http/failures.ts';
 import { type AnswerForm, negotiateStream } from '../../http/negotiate.ts';
 import { envelope, watchFrame } from '../../http/protobuf/encode.ts';
-import { PROTOBUF } from '../../http/protobuf/table.ts';
+import { PROTOBUF } from '../../http/protobuf/field-table.ts';
 import { renderObject } from '../../http/render-object.ts';
 import type { RequestInfo, ResourceRequestInfo } from '../../http/request-info.ts';
 import { writeParts } from '../../http/stream-body.ts';
@@ -21,12 +21,12 @@ import { CacheEvent, type EventBatch, type EventType, frameEvent } from '../../w
 import type { KindCache } from '../../watch-cache/kind-cache.ts';
 import type { KindSubscriber, SubscriptionScope } from '../../watch-cache/subscribers.ts';
 import type { LoopContext, ReadContext, ServerContext } from '../context.ts';
-import type { Expansion, PartEvent } from '../parts.ts';
+import type { Expansion, PartEvent } from '../part-watches.ts';
+import { type ListOptions, matcherOf, parseWatchOptions } from '../reads/list-options.ts';
 import { bookmarkMessage, objectEnvelope, partialEnvelope, supportsProtobuf } from '../reads/messages.ts';
 import { ReadableObjects, visibleOptions } from '../reads/readable.ts';
 import { columnDefinitions, includeObjectOf, partialObject, table, tableRow } from '../reads/representations.ts';
 import { takeSnapshot } from '../reads/snapshot.ts';
-import { type ListOptions, matcherOf, parseWatchOptions } from '../writes/options.ts';
 import { type OpenWatch, openWatches } from './open-watches.ts';
 import type { PacedWatch } from './watch-pace.ts';
 

@@ -13,10 +13,10 @@ import { isLarge, runSteps } from '../../server/event-loop.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { WriteContext } from '../context.ts';
 import { createObject } from './create.ts';
-import { invalidOptions } from './options.ts';
 import { versionsOf } from './owned-versions.ts';
 import { checkName } from './patch.ts';
 import { updateObject } from './update.ts';
+import { invalidOptions } from './write-options.ts';
 
 export interface Applied {
   readonly object: CachedObject;

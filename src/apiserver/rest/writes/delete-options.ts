@@ -7,8 +7,8 @@ import { schemaOf } from '../../../api/schema/index.ts';
 import { bodyFormat, decodeUnnamed } from '../../http/decode.ts';
 import { isTrue } from '../../http/request-info.ts';
 import { decodeObject } from '../../pipeline/decode-object.ts';
-import type { DeleteOptions } from '../../pipeline/options.ts';
-import { invalidOptions, validateDryRun } from './options.ts';
+import type { DeleteOptions } from '../../pipeline/write-options.ts';
+import { invalidOptions, validateDryRun } from './write-options.ts';
 
 interface Body {
   gracePeriodSeconds?: number;

@@ -9,7 +9,7 @@ import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition } from '../../../api/registry/definition.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import type { AdmissionRequest } from '../../pipeline/admission.ts';
-import type { DeleteOptions } from '../../pipeline/options.ts';
+import type { DeleteOptions } from '../../pipeline/write-options.ts';
 import { metadataOf, placeOf, type WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge } from '../../server/event-loop.ts';
 import { rendered } from '../../storage/encode.ts';

@@ -11,8 +11,8 @@ import type { ServedKind } from '../../pipeline/kinds.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import { isLarge, yieldEventLoop } from '../../server/event-loop.ts';
 import type { ServerContext } from '../context.ts';
-import { parseWriteOptions } from './options.ts';
 import { decodePatch, type PatchForm } from './patch.ts';
+import { parseWriteOptions } from './write-options.ts';
 
 type RequestBodyContext = Pick<ServerContext, 'config'>;
 

@@ -11,23 +11,24 @@ import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import { duplicateErrors } from '../../pipeline/decode-object.ts';
 import { fromStored, type ServedKind, shown } from '../../pipeline/kinds.ts';
 import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
-import { deletedStatus } from '../answer.ts';
 import type { Handler } from '../handler.ts';
 import { sendObject } from '../reads/get.ts';
 import { listItem } from '../reads/list-items.ts';
+import { parseListOptions } from '../reads/list-options.ts';
 import { supportsProtobuf } from '../reads/messages.ts';
 import { requireOwn } from '../reads/readable.ts';
 import { noSuchResource } from '../reads/served-at.ts';
 import { takeSnapshot } from '../reads/snapshot.ts';
+import { deletedStatus } from '../status-responses.ts';
 import { strategyAt } from '../subresources/strategies.ts';
 import { applyObject, configurationOf } from './apply.ts';
 import { createObject } from './create.ts';
 import { deleteObject } from './delete.ts';
 import { parseDeleteOptions } from './delete-options.ts';
-import { invalidOptions, parseListOptions } from './options.ts';
 import { checkName, patchForm, patchObject } from './patch.ts';
 import { limitOf, readObject, readPatch, writeRequest } from './request-body.ts';
 import { updateObject } from './update.ts';
+import { invalidOptions } from './write-options.ts';
 
 /** Maximum number of concurrent deletes of a deletecollection. */
 const DELETE_WORKERS = 8;

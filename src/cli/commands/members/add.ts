@@ -1,6 +1,6 @@
 import { type Command, UsageError } from '../../command.ts';
 import { printDocument } from '../../printers.ts';
-import { FLAGS, withStore } from './access.ts';
+import { FLAGS, withStore } from './store-access.ts';
 
 export const membersAddCommand: Command = {
   name: 'members add',

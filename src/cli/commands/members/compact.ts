@@ -2,7 +2,7 @@ import { bytesText } from '../../../base/text/bytes-text.ts';
 import type { Command } from '../../command.ts';
 import { printDocument, printTable } from '../../printers.ts';
 import { kept, storeAccess } from '../../store-flags.ts';
-import { FLAGS } from './access.ts';
+import { FLAGS } from './store-access.ts';
 
 export const membersCompactCommand: Command = {
   name: 'members compact',

@@ -3,7 +3,7 @@ import type { MemberReport } from '../../../host/store/administration.ts';
 import type { Command, Invocation } from '../../command.ts';
 import { printDocument, printTable } from '../../printers.ts';
 import { kept, storeAccess } from '../../store-flags.ts';
-import { FLAGS } from './access.ts';
+import { FLAGS } from './store-access.ts';
 
 export const membersListCommand: Command = {
   name: 'members list',

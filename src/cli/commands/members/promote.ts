@@ -1,6 +1,6 @@
 import type { Command } from '../../command.ts';
 import { printDocument } from '../../printers.ts';
-import { FLAGS, named, titleOf, withStore } from './access.ts';
+import { FLAGS, named, titleOf, withStore } from './store-access.ts';
 
 export const membersPromoteCommand: Command = {
   name: 'members promote',

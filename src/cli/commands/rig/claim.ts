@@ -1,6 +1,6 @@
 import { type Command, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
-import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './access.ts';
+import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './rig-access.ts';
 
 export const rigClaimCommand: Command = {
   name: 'rig claim',

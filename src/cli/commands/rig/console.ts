@@ -1,5 +1,5 @@
 import type { Command } from '../../command.ts';
-import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './access.ts';
+import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './rig-access.ts';
 
 export const rigConsoleCommand: Command = {
   name: 'rig console',

@@ -1,6 +1,6 @@
 import type { Command } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
-import { ACCESS, accessOf } from './access.ts';
+import { ACCESS, accessOf } from './rig-access.ts';
 
 const NONE = '<none>';
 

@@ -1,5 +1,5 @@
 import { type Command, UsageError } from '../../command.ts';
-import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './access.ts';
+import { ACCESS, accessOf, NAMESPACE, RIG, targetOf } from './rig-access.ts';
 
 export const rigPowerCommand: Command = {
   name: 'rig power',

@@ -1,6 +1,6 @@
 import { type Command, stringFlag, UsageError } from '../../command.ts';
 import { checkFormat, OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
-import { ACCESS, accessOf } from './access.ts';
+import { ACCESS, accessOf } from './rig-access.ts';
 
 export const rigRecordingsCommand: Command = {
   name: 'rig recordings',

@@ -1,5 +1,5 @@
 import type { Command } from '../../command.ts';
-import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './access.ts';
+import { ACCESS, accessOf, NAMESPACE, namespaceOf } from './rig-access.ts';
 
 export const rigReleaseCommand: Command = {
   name: 'rig release',

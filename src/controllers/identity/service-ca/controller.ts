@@ -11,7 +11,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
 import type { Informer } from '../../../client/types.ts';
-import { candidateWaker } from '../../framework/candidates.ts';
+import { candidateWaker } from '../../framework/candidate-waker.ts';
 import { createUnlessPresent } from '../../framework/create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';

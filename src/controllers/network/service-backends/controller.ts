@@ -3,7 +3,7 @@ import type { Pod, Service } from '../../../api/generated/core/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { matchesLabels, storedSelectorOfLabels } from '../../../base/selector.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
-import { candidateWaker } from '../../framework/candidates.ts';
+import { candidateWaker } from '../../framework/candidate-waker.ts';
 import type { RunScope } from '../../framework/framework.ts';
 import { isNamespaceTerminating } from '../../framework/pod-control.ts';
 import { backendFacts, hasManagedBackends } from './plan.ts';

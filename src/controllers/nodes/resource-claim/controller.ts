@@ -8,7 +8,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
-import { candidateWaker } from '../../framework/candidates.ts';
+import { candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';

@@ -4,7 +4,7 @@ import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import { objectKey } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { annotationOf, classNameOf } from '../../../api/volumes/binding.ts';
-import { LOCAL_DELETE, LOCAL_FINALIZER, LOCAL_NODE } from '../../../api/volumes/local.ts';
+import { LOCAL_DELETE, LOCAL_FINALIZER, LOCAL_NODE } from '../../../api/volumes/local-provisioner.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
 import { withPlan } from '../../framework/core/protection-finalizer.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';

@@ -10,7 +10,7 @@ import {
   LOCAL_NODE,
   LOCAL_PROVISIONER,
   volumeNames,
-} from '../../../api/volumes/local.ts';
+} from '../../../api/volumes/local-provisioner.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 const ACCESS_MODES = ['ReadWriteOnce', 'ReadWriteOncePod'];

@@ -7,7 +7,7 @@ import { resources } from '../../../api/resources.ts';
 import { defaultClassOf } from '../../../api/volumes/binding.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
-import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';

@@ -6,7 +6,7 @@
 import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/generated/core/v1.ts';
 import { annotationOf, isFullyBound, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
 import { FILE_SYSTEM_RESIZE_PENDING, resizeStatusOf, withoutResizing } from '../../../api/volumes/expansion.ts';
-import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { LOCAL_PROVISIONER } from '../../../api/volumes/local-provisioner.ts';
 import { compareQuantity, quantityOf, tryParseQuantity } from '../../../base/quantity.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 

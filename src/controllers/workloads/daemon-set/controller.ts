@@ -12,7 +12,7 @@ import { resources } from '../../../api/resources.ts';
 import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
-import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, isControlledBy } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';

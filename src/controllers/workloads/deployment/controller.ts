@@ -9,7 +9,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { isEverything, matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
-import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf, isControlledBy } from '../../framework/core/ownership.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';

@@ -15,7 +15,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
-import { candidateWaker } from '../../framework/candidates.ts';
+import { candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import { controllerOf } from '../../framework/core/ownership.ts';

@@ -11,9 +11,9 @@ import { ControllerTerm } from '../../framework/controller-term.ts';
 import { equalIgnoringEmptyLists } from '../../framework/core/equality.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
-import { NO_MEMORY, rescaled, type ScaleMemory } from './limits.ts';
 import { type MetricScope, readMetrics } from './metrics-controller.ts';
 import { ableToScale, planAutoscaler, unableToScale } from './plan.ts';
+import { NO_MEMORY, rescaled, type ScaleMemory } from './scaling-behavior.ts';
 
 export const horizontalPodAutoscalerController: ControllerSpec = {
   name: 'horizontal-pod-autoscaler',

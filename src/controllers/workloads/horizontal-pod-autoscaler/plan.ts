@@ -19,7 +19,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
-import { behaviorOf, limit, remember, type ScaleMemory, stabilize } from './limits.ts';
+import { behaviorOf, limit, remember, type ScaleMemory, stabilize } from './scaling-behavior.ts';
 import {
   type PodMetric,
   type Proposal,

@@ -6,7 +6,7 @@ import { resources } from '../../../api/resources.ts';
 import { matchesLabels, storedSelectorOf } from '../../../base/selector.ts';
 import type { Informer, ResourceClient, WorkQueue } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
-import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { claimObjects, controllerOf } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';

@@ -7,7 +7,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { isEverything, type LabelSelector, matchesLabels } from '../../../base/selector.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { carryOutClaim } from '../../framework/adoption.ts';
-import { type CandidateWaker, candidateWaker } from '../../framework/candidates.ts';
+import { type CandidateWaker, candidateWaker } from '../../framework/candidate-waker.ts';
 import { ControllerTerm } from '../../framework/controller-term.ts';
 import { controllerReference } from '../../framework/core/ownership.ts';
 import { Expectations } from '../../framework/expectations.ts';

@@ -15,7 +15,7 @@ import { startRuntime } from '../../node/runtime.ts';
 import { replayMachineConfig } from '../../openshift/machine-config-daemon.ts';
 import { prepareRevisions } from '../../openshift/revisions.ts';
 import { openAssets } from '../../process/assets.ts';
-import { useHelpers } from '../../process/helpers.ts';
+import { useHelpers } from '../../process/helper-programs.ts';
 import { systemClock as clock } from '../../process/process.ts';
 import { checkStorePresent, recordCluster } from '../cluster-identity.ts';
 import { openDiskReserve } from '../disk-reserve.ts';

@@ -1,10 +1,10 @@
 /** `cordon`, `uncordon`, `drain` and `taint`. Source: k8s.io/kubectl/pkg/drain. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/text/printable.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, dryRunSuffix, printOutcome, writeQuery } from '../../printing.ts';
 import { errorLine, withSession } from '../../run.ts';

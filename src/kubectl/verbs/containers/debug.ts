@@ -1,9 +1,9 @@
 /** `debug`: an ephemeral container, a copy of a pod, or a pod on a node. Source: k8s.io/kubectl/pkg/cmd/debug. */
 import { compileRegexp } from '../../../base/regexp/index.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';

@@ -1,10 +1,10 @@
 /** `logs` of containers, also of several pods and containers at once. Source: k8s.io/kubectl/pkg/cmd/logs. */
 
 import { isApiError } from '../../../api/meta/status.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
 import type { Query, Session } from '../../session.ts';

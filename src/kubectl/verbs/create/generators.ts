@@ -1,7 +1,8 @@
 /** Objects that `create` makes from flags. Source: k8s.io/kubectl/pkg/cmd/create. */
+
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { AnyObject } from '../../core/objects.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import type { Session } from '../../session.ts';
 import { currentObject, oneTarget } from '../../targets.ts';

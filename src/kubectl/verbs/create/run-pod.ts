@@ -1,8 +1,9 @@
 /** `run`: creates a pod from an image and attaches to it if requested. Source: k8s.io/kubectl/pkg/cmd/run. */
+
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, numberAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, printOutcome } from '../../printing.ts';
 import { withSession } from '../../run.ts';

@@ -2,10 +2,10 @@
 
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/text/printable.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import type { Flags } from '../../core/flags.ts';
 import { printedKind } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, dryRunSuffix } from '../../printing.ts';
 import { errorLine, withSession } from '../../run.ts';

@@ -1,7 +1,7 @@
 /** Reads what a page of `describe` shows besides the object. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
-import type { Related } from '../../describe/related.ts';
+import type { Related } from '../../describe/related-facts.ts';
 import type { Session } from '../../session.ts';
 import { podSelectorOf, type Target } from '../../targets.ts';
 

@@ -4,11 +4,11 @@
 
 import { printable } from '../../../base/text/printable.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
+import { humanDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, numberAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import { columnWidths, layout } from '../../core/table.ts';
-import { humanDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';
 import { withSession } from '../../run.ts';

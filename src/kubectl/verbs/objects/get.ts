@@ -2,12 +2,12 @@
 import { ApiError, type Status } from '../../../api/meta/status.ts';
 import { parseQuantity } from '../../../base/quantity.ts';
 import { LineDecoder } from '../../../client/line-decoder.ts';
+import { ageOf } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { parseRelaxedPath } from '../../core/json-path.ts';
 import type { AnyObject } from '../../core/objects.ts';
 import { apiVersionOf, pathOf, printedKind, type ResourceInfo } from '../../core/resources.ts';
 import { columnWidths, layout, type Table, type TableRow, type TableStyle, tableCells } from '../../core/table.ts';
-import { ageOf } from '../../core/times.ts';
 import { manifestsOf } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';

@@ -2,11 +2,11 @@
 
 import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/text/printable.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { parseRelaxedPath, printed } from '../../core/json-path.ts';
 import { type AnyObject, listAt, textAt } from '../../core/objects.ts';
 import { printedKind } from '../../core/resources.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { objectPrinter } from '../../printing.ts';
 import { errorLine, withSession } from '../../run.ts';

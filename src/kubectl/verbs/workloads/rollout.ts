@@ -3,11 +3,11 @@
  * Source: k8s.io/kubectl/pkg/polymorphichelpers.
  */
 import { timestamp } from '../../../base/time/timestamps.ts';
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, at, LAST_APPLIED, listAt, numberAt, textAt } from '../../core/objects.ts';
 import { printedKind } from '../../core/resources.ts';
 import { layout } from '../../core/table.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import { describePodTemplate } from '../../describe/pod-template.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, dryRunSuffix, printOutcome, writeQuery } from '../../printing.ts';

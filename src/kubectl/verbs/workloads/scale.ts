@@ -1,7 +1,8 @@
 /** `scale`: sets the number of replicas of workloads through the subresource `scale`. */
+
+import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
 import { numberAt } from '../../core/objects.ts';
-import { parseGoDuration } from '../../core/times.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, printOutcome } from '../../printing.ts';
 import { withSession } from '../../run.ts';

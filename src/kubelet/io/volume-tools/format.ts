@@ -4,7 +4,7 @@
  */
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import { mount } from './mounts.ts';
-import { result, run } from './run.ts';
+import { result, run } from './run-tool.ts';
 
 /** Exit code of blkid(8): no signature was found. */
 const NOT_FOUND = 2;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { portalWithPort } from '../../../api/volumes/iscsi.ts';
 import { CodedError, messageOf } from '../../../base/errors.ts';
 import type { IscsiChap, IscsiTarget } from '../../volumes/tools-port.ts';
-import { run } from './run.ts';
+import { run } from './run-tool.ts';
 
 const DEVICE_POLL_MS = 200;
 const DEVICE_TRIES = 50;

@@ -1,6 +1,6 @@
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { run } from './run.ts';
+import { run } from './run-tool.ts';
 
 export async function makeImage(path: string, bytes: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o711 });

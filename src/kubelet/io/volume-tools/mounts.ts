@@ -2,7 +2,7 @@ import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError } from '../../../base/errors.ts';
 import type { MountCall } from '../../volumes/tools-port.ts';
-import { missingTool, run } from './run.ts';
+import { missingTool, run } from './run-tool.ts';
 
 export interface MountPoint {
   readonly target: string;

@@ -5,7 +5,7 @@
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { mountOf } from './mounts.ts';
-import { run } from './run.ts';
+import { run } from './run-tool.ts';
 
 const BLOCK_BYTES = 1024;
 /** First project id of volumes, above those that administrators usually assign. */

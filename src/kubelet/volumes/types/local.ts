@@ -1,7 +1,7 @@
 /** Volumes at a path of this host: `local` and `hostPath` PersistentVolumes. Source: pkg/volume/{local,hostpath}. */
 import type { PersistentVolume } from '../../../api/generated/core/v1.ts';
 import { annotationOf, PROVISIONED_BY } from '../../../api/volumes/binding.ts';
-import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { LOCAL_PROVISIONER } from '../../../api/volumes/local-provisioner.ts';
 import { toUid } from '../../../base/brand.ts';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';

@@ -15,8 +15,8 @@ import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
 import { Memberships, type Tracked } from './memberships.ts';
+import { ruleSteps } from './nft-rules.ts';
 import { difference, type PolicyTable, replaceTable } from './program.ts';
-import { ruleSteps } from './rules.ts';
 
 export interface PlannerOptions {
   readonly table: string;

@@ -5,7 +5,7 @@
 import type { Ingress } from '../../../api/generated/networking/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import type { Route } from '../kinds/routes/types.ts';
-import { type Age, ageOf } from './rows.ts';
+import { type Age, ageOf } from './table-rows.ts';
 
 /** Annotation with an object's claims and their times (RFC 3339) as JSON. Only admission writes it. */
 export const HOST_CLAIMS = 'hyperedge.dev/host-claims';

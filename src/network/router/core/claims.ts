@@ -1,6 +1,6 @@
 /** Owners of host names: reserved names, and the first namespace that claimed a name. */
 import { ipFamilyOf } from '../../../base/addresses/addresses.ts';
-import type { Row } from './rows.ts';
+import type { Row } from './table-rows.ts';
 
 /** Names of the cluster itself, which only namespaces `openshift-*` may claim. */
 export interface HostPolicy {

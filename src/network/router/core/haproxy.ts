@@ -3,8 +3,8 @@
  */
 import { endpointKey } from './balance.ts';
 import type { Backend } from './port.ts';
-import type { Row } from './rows.ts';
-import type { RoutingTable } from './table.ts';
+import type { RoutingTable } from './routing-table.ts';
+import type { Row } from './table-rows.ts';
 
 /** Paths from which HAProxy reads certificates. The configuration itself contains no keys. */
 export interface HaproxyFiles {

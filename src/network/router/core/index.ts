@@ -20,5 +20,5 @@ export { isServed, ROUTER_CLASS, ROUTER_CONTROLLER, secretsOf } from './ingresse
 export { planRouting, type RoutingInput, type RoutingPlan, routingSteps } from './plan.ts';
 export { objectsByService, printedRoutes } from './printed.ts';
 export { type Rejection, routeId } from './routes.ts';
+export type { RoutingTable } from './routing-table.ts';
 export { planRouteStatus } from './status.ts';
-export type { RoutingTable } from './table.ts';

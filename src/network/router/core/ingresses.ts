@@ -2,11 +2,11 @@
 
 import type { Service } from '../../../api/generated/core/v1.ts';
 import type { Ingress, IngressBackend, IngressClass, IngressTLS } from '../../../api/generated/networking/v1.ts';
+import { readOptions } from './annotations.ts';
 import { claimAge, classClaim, classOf, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
-import { readOptions } from './options.ts';
 import type { Certificate, Pool } from './port.ts';
-import { type PathMatch, poolOf, type Row, type ServiceSource } from './rows.ts';
+import { type PathMatch, poolOf, type Row, type ServiceSource } from './table-rows.ts';
 
 /** Controller name of the class `hyperedge` and of the Gateway class. */
 export const ROUTER_CONTROLLER = 'hyperedge.dev/router';

@@ -12,8 +12,8 @@ import { certificateProblem, refusedNames } from './gateways/listeners.ts';
 import type { Permits } from './gateways/reference-grants.ts';
 import { type IngressSource, isServed, rowsOfIngress } from './ingresses.ts';
 import { hostProblem, type Rejection, routeId, rowOfRoute } from './routes.ts';
-import { type Age, compareAges, type Row } from './rows.ts';
-import { type Ports, RoutingTable } from './table.ts';
+import { type Ports, RoutingTable } from './routing-table.ts';
+import { type Age, compareAges, type Row } from './table-rows.ts';
 
 export interface RoutingInput extends IngressSource {
   readonly routes: readonly Route[];

@@ -5,12 +5,12 @@
 
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
 import type { Route, RouteTarget } from '../kinds/routes/types.ts';
+import { readOptions } from './annotations.ts';
 import type { CertificateCheck } from './certificate-check.ts';
 import { claimAge, hostClaim } from './claim-times.ts';
 import { fnv } from './hash.ts';
-import { readOptions } from './options.ts';
 import type { Backend, Pool, Upstream } from './port.ts';
-import { poolOf, type Row, type ServiceSource } from './rows.ts';
+import { poolOf, type Row, type ServiceSource } from './table-rows.ts';
 
 export type Rejection = {
   readonly reason:

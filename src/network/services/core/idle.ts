@@ -2,8 +2,9 @@
  * Separate table for idled services. Packets to their addresses and node ports are dropped and recorded, so that
  * clients retransmit until the services have endpoints. Source: OpenShift's documentation, "Idling applications".
  */
-import { WORDS } from './content.ts';
+
 import type { Family, ServicePort } from './service-port.ts';
+import { WORDS } from './table-content.ts';
 
 /** Sets of recorded destinations: by address, and by node port. */
 export const REQUESTED = ['requested', 'requested_node_ports'] as const;

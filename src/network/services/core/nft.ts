@@ -1,5 +1,6 @@
 /** The nft table of a family: its base chains, and programs that create, change and guard it. */
 import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
+import type { TimedMembers } from './port.ts';
 import {
   ADDRESS_KEYS,
   emptyNftState,
@@ -11,8 +12,7 @@ import {
   type NftState,
   PORT_KEYS,
   WORDS,
-} from './content.ts';
-import type { TimedMembers } from './port.ts';
+} from './table-content.ts';
 
 export const replaceTable = (desired: NftState, options: NftOptions): string => atOnce(replaceSteps(desired, options));
 

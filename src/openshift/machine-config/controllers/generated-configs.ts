@@ -19,8 +19,8 @@ import {
   type SettingKind,
   withResult,
 } from '../core/pools/generated.ts';
+import { type Files, KUBELET_KIND, kubeletFiles, RUNTIME_KIND, runtimeFiles } from '../core/pools/node-settings.ts';
 import { nameOf } from '../core/pools/pools.ts';
-import { type Files, KUBELET_KIND, kubeletFiles, RUNTIME_KIND, runtimeFiles } from '../core/pools/settings.ts';
 import { type MachineConfig, type MachineConfigPool, NAME_SUFFIX } from '../kinds/machine-config-types.ts';
 
 function generatingController<T extends PoolSetting>(

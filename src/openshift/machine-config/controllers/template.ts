@@ -10,7 +10,7 @@ import { resources } from '../../../api/resources.ts';
 import { addressAt, parseNetworks } from '../../../base/addresses/networks.ts';
 import { createUnlessPresent } from '../../../controllers/framework/create-unless-present.ts';
 import type { ControllerHandle, ControllerSpec } from '../../../controllers/framework/framework.ts';
-import { baseConfigs, completedConditions, controllerConfig, defaultPools } from '../core/pools/defaults.ts';
+import { baseConfigs, completedConditions, controllerConfig, defaultPools } from '../core/pools/default-pools.ts';
 import { nameOf } from '../core/pools/pools.ts';
 import { CONTROLLER_CONFIG } from '../kinds/machine-config-types.ts';
 import type { MachineConfigFacts } from './machine-config-port.ts';

@@ -17,14 +17,14 @@ import {
   LAST_APPLIED_DRAIN,
   type MachineConfigState,
 } from '../kinds/machine-config-types.ts';
-import { checkRunningKernel, planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import { type DriftWatch, watchDrift } from './drift.ts';
+import { executeSteps } from './execute-steps.ts';
 import { type AppliedConfig, type ConfigTrial, NO_NOTE, type Note, noteOf } from './host-record.ts';
 import { annotationOf, cutReason, setDesiredDrain, setNodeState } from './node-state.ts';
+import { checkRunningKernel, planChange } from './plan-change.ts';
 import { desiredPolicies } from './policies.ts';
 import { type Settling, watchSettling } from './settling.ts';
-import { executeSteps } from './steps.ts';
 import { addressesOf, awaitReady } from './trial.ts';
 
 export interface MachineConfigDaemon {

@@ -2,9 +2,9 @@
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import { ON_DRIFT } from '../kinds/machine-config-types.ts';
-import { planChange } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { Note } from './host-record.ts';
+import { planChange } from './plan-change.ts';
 
 interface DriftParts {
   note(): Note;

@@ -8,8 +8,8 @@
 import { CodedError } from '../../../base/errors.ts';
 import { fileText, type IgnitionConfig, type MachineConfigSpec, parseIgnition } from '../core/ignition/index.ts';
 import { CURRENT_CONFIG } from '../kinds/machine-config-types.ts';
-import { type ChangeParts, planChange } from './change.ts';
 import { type AppliedConfig, noteOf } from './host-record.ts';
+import { type ChangeParts, planChange } from './plan-change.ts';
 
 /** Files that the server adds to the config of the pool. They are not written to the host. */
 const ANNOTATIONS = '/etc/machine-config-daemon/node-annotations.json';

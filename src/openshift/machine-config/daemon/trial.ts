@@ -5,9 +5,9 @@
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
 import type { Clock } from '../../../base/time/clock.ts';
-import { checkRunningKernel } from './change.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { AppliedConfig } from './host-record.ts';
+import { checkRunningKernel } from './plan-change.ts';
 
 class TrialFailed extends Error {}
 

@@ -8,7 +8,7 @@ import { startApplyLoop } from '../../../base/concurrency/apply-loop.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Clock } from '../../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../../client/types.ts';
-import { GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
+import { GROUP_KEY, GROUP_NAMESPACE } from './default-groups.ts';
 
 export interface GroupFollowerOptions {
   readonly informers: InformerFactory;

@@ -1,4 +1,5 @@
 /** Node groups: kubelet configuration stored in the cluster. */
+
+export { defaultGroups, isGroupName } from './default-groups.ts';
 export { followNodeGroup, type GroupFollowerOptions } from './follower.ts';
-export { defaultGroups, isGroupName } from './groups.ts';
 export { type GroupKeeperOptions, keepNodeGroups } from './keeper.ts';

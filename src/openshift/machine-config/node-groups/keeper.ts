@@ -12,7 +12,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Clock, Timer } from '../../../base/time/clock.ts';
 import type { ApiClient, InformerFactory } from '../../../client/types.ts';
-import { defaultGroups, GROUP_KEY, GROUP_NAMESPACE } from './groups.ts';
+import { defaultGroups, GROUP_KEY, GROUP_NAMESPACE } from './default-groups.ts';
 
 const MASTER_LABELS = /^node-role\.kubernetes\.io\/(master|control-plane)$/;
 const RETRY_MS = 5_000;

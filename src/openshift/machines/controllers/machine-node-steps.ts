@@ -5,7 +5,7 @@ import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { ControllerHandle } from '../../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
-import { nodePatch } from '../core/link.ts';
+import { nodePatch } from '../core/node-link.ts';
 import type { BareMetalHost, Machine } from '../kinds/machine-types.ts';
 
 export interface NodeSteps {

@@ -10,7 +10,7 @@ import { beginOpenId, finishOpenId, type OpenIdDeps } from '../providers/openid.
 import type { OAuthContext } from '../server.ts';
 import type { IdentityProvider } from '../types.ts';
 import { cookie, SESSION } from './cookies.ts';
-import type { FailureLimits } from './limits.ts';
+import type { FailureLimits } from './failure-limits.ts';
 import { formToken, isOwnForm, sessionCookie } from './session.ts';
 
 type Outcome =

@@ -3,7 +3,7 @@ import type { StorageClass } from '../../../api/generated/storage/v1.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
-import { LOCAL_PROVISIONER } from '../../../api/volumes/local.ts';
+import { LOCAL_PROVISIONER } from '../../../api/volumes/local-provisioner.ts';
 import type { ApiClient } from '../../../client/types.ts';
 import type { PoolFact, StorageFact } from './core/index.ts';
 

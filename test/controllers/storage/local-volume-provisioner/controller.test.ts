@@ -4,7 +4,12 @@ import { after, before, test } from 'node:test';
 import { isApiError } from '../../../../src/api/meta/status.ts';
 import { resources } from '../../../../src/api/resources.ts';
 import { SELECTED_NODE } from '../../../../src/api/volumes/binding.ts';
-import { LOCAL_CLASS, LOCAL_DELETE, LOCAL_DELETED, LOCAL_DIRECTORY } from '../../../../src/api/volumes/local.ts';
+import {
+  LOCAL_CLASS,
+  LOCAL_DELETE,
+  LOCAL_DELETED,
+  LOCAL_DIRECTORY,
+} from '../../../../src/api/volumes/local-provisioner.ts';
 import { type ControlPlane, eventually, startControlPlane } from '../../harness.ts';
 
 const namespace = 'default';

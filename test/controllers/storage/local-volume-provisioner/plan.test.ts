@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '../../../../src/api/generated/core/v1.ts';
-import { volumeNames } from '../../../../src/api/volumes/local.ts';
+import { volumeNames } from '../../../../src/api/volumes/local-provisioner.ts';
 import {
   localStorageClass,
   planLocalClaim,

@@ -3,6 +3,11 @@ import { test } from 'node:test';
 import type { HorizontalPodAutoscaler, MetricSpec } from '../../../../src/api/generated/autoscaling/v2.ts';
 import type { Pod } from '../../../../src/api/generated/core/v1.ts';
 import {
+  planAutoscaler,
+  type Reading,
+  unableToScale,
+} from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/plan.ts';
+import {
   behaviorOf,
   limit,
   NO_MEMORY,
@@ -10,12 +15,7 @@ import {
   rescaled,
   type ScaleMemory,
   stabilize,
-} from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/limits.ts';
-import {
-  planAutoscaler,
-  type Reading,
-  unableToScale,
-} from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/plan.ts';
+} from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/scaling-behavior.ts';
 import { NOW, pod, seeded } from '../../objects.ts';
 
 test('keeps a limited number of recommendations and scale events of a target that changes often', () => {

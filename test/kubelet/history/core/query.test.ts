@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { toNodeName } from '../../../../src/base/brand.ts';
-import { historyAnswer, MAX_VALUES } from '../../../../src/kubelet/history/core/answer.ts';
 import { bucketsOf, downsample, type Window } from '../../../../src/kubelet/history/core/downsample.ts';
+import { historyAnswer, MAX_VALUES } from '../../../../src/kubelet/history/core/history-response.ts';
 import { LEVELS } from '../../../../src/kubelet/history/core/levels.ts';
 import { METRICS } from '../../../../src/kubelet/history/core/metrics.ts';
 import { HistoryQueryError, parseHistoryQuery } from '../../../../src/kubelet/history/core/query.ts';

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { silentLog } from '../../../../src/base/log.ts';
-import { result } from '../../../../src/kubelet/io/volume-tools/run.ts';
+import { result } from '../../../../src/kubelet/io/volume-tools/run-tool.ts';
 import { createVolumeTools } from '../../../../src/kubelet/io/volume-tools/volume-tools.ts';
 
 const SIZE = 64 << 20;

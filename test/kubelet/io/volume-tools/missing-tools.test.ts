@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { missingTool } from '../../../../src/kubelet/io/volume-tools/run.ts';
+import { missingTool } from '../../../../src/kubelet/io/volume-tools/run-tool.ts';
 
 test('the error of a mount names the package of a missing tool', () => {
   const packages = {

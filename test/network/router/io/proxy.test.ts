@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import type { Log } from '../../../../src/base/log.ts';
 import { Balancer, planRouting } from '../../../../src/network/router/core/index.ts';
-import { RoutingTable } from '../../../../src/network/router/core/table.ts';
+import { RoutingTable } from '../../../../src/network/router/core/routing-table.ts';
 import { createCertificateVerifier, proxyFactory } from '../../../../src/network/router/io/index.ts';
 import type { Route } from '../../../../src/network/router/kinds/routes/types.ts';
 import type { RoutingProxy } from '../../../../src/network/router/port.ts';

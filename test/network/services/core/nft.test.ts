@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Service } from '../../../../src/api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../../src/api/generated/discovery/v1.ts';
-import { emptyNftState, MAP_NAMES } from '../../../../src/network/services/core/content.ts';
 import type { NftOptions, NftState, ServicePort } from '../../../../src/network/services/core/index.ts';
 import { difference, guardTable, needsReplace } from '../../../../src/network/services/core/nft.ts';
-import { NftTable } from '../../../../src/network/services/core/table.ts';
+import { NftTable } from '../../../../src/network/services/core/nft-table.ts';
+import { emptyNftState, MAP_NAMES } from '../../../../src/network/services/core/table-content.ts';
 import { byService, desiredServicePorts, nftState } from './desired.ts';
 
 const root = process.getuid?.() === 0 ? false : 'needs root for a network namespace of its own';

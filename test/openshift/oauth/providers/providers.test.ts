@@ -10,7 +10,7 @@ import { silentLog } from '../../../../src/base/log.ts';
 import { systemClock } from '../../../../src/host/process/process.ts';
 import { acceptedRedirect, safePath } from '../../../../src/openshift/oauth/authorization/redirects.ts';
 import type { IdentityProvider } from '../../../../src/openshift/oauth/index.ts';
-import { FailureLimits } from '../../../../src/openshift/oauth/login/limits.ts';
+import { FailureLimits } from '../../../../src/openshift/oauth/login/failure-limits.ts';
 import type { LoginPorts } from '../../../../src/openshift/oauth/port.ts';
 import { Discoveries } from '../../../../src/openshift/oauth/providers/discovery.ts';
 import { Providers } from '../../../../src/openshift/oauth/providers/providers.ts';

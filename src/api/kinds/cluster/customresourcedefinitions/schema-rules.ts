@@ -5,7 +5,7 @@
  */
 import type { CustomResourceDefinition } from '../../../generated/apiextensions/v1.ts';
 import { isBeta } from '../../../registry/versions.ts';
-import { type SchemaRules, STRICT } from '../../../structural/rules.ts';
+import { type SchemaRules, STRICT } from '../../../structural/definition-rules.ts';
 import { SCHEMA_TYPES, type Schema } from '../../../structural/schema.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
 import { schemasOf, someSchema } from './rule-places.ts';

@@ -10,7 +10,7 @@ import type { JsonValue, KubeObject } from '../../../meta/object.ts';
 import { ageColumn, nameColumn } from '../../../printing/columns.ts';
 import { humanDuration } from '../../../printing/duration.ts';
 import type { Column } from '../../../registry/definition.ts';
-import { parseJsonPath } from '../../../structural/paths.ts';
+import { parseJsonPath } from '../../../structural/json-paths.ts';
 
 const COLUMN_TYPES = ['string', 'integer', 'date', 'boolean', 'number'] as const;
 

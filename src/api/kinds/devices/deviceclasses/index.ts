@@ -2,7 +2,7 @@
  * Classes of devices that claims can request. Source: k8s.io/kubernetes/pkg/registry/resource/deviceclass,
  * pkg/apis/resource/validation, pkg/printers/internalversion.
  */
-import { MAX_LIST, validateConfiguration, validateItems, validateSelectors } from '../../../devices/parts.ts';
+import { MAX_LIST, validateConfiguration, validateItems, validateSelectors } from '../../../devices/shared-rules.ts';
 import type { DeviceClass } from '../../../devices/types.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { ageColumn, nameColumn } from '../../../printing/columns.ts';

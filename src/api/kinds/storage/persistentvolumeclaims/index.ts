@@ -18,7 +18,7 @@ import {
   capacityText,
   storageClassText,
   volumeModeText,
-} from '../../../volumes/access.ts';
+} from '../../../volumes/access-modes.ts';
 import {
   alignDataSources,
   dropUnsupportedSources,

@@ -13,7 +13,7 @@ import {
   capacityText,
   storageClassText,
   volumeModeText,
-} from '../../../volumes/access.ts';
+} from '../../../volumes/access-modes.ts';
 import { setVolumeSpecDefaults, sourceOf, validateVolumeSpec } from '../../../volumes/persistent.ts';
 
 const { strategy, statusStrategy: statusBase } = specStatusStrategies<PersistentVolume>({

@@ -10,7 +10,7 @@ import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';
 import { sameShape } from '../../../registry/versions.ts';
 import { validateNameRule, validateOneOf, validateOptionalOneOf } from '../../../validation/scalars.ts';
-import { validateClassParameters, validateDriver } from '../../../volumes/classes.ts';
+import { validateClassParameters, validateDriver } from '../../../volumes/class-validation.ts';
 import { topologyWarnings } from '../../../volumes/topology-warnings.ts';
 
 const DEFAULT_ANNOTATIONS = [

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../../meta/object.ts';
 import { ageColumn, column, nameColumn } from '../../../printing/columns.ts';
 import type { KindDefinition } from '../../../registry/definition.ts';
 import { ALL_VERBS } from '../../../registry/strategies.ts';
-import { validateClassParameters, validateDriver } from '../../../volumes/classes.ts';
+import { validateClassParameters, validateDriver } from '../../../volumes/class-validation.ts';
 
 interface VolumeAttributesClass extends KubeObject {
   driverName?: string;

@@ -1,6 +1,6 @@
 /** Shared parts of admission policies: expressions, match conditions and variables. */
 
-import type { Program } from '../../../../api/cel/part.ts';
+import type { Program } from '../../../../api/cel/compiled-expression.ts';
 import { DYN, listOf, mapOf, type Type } from '../../../../api/cel/types.ts';
 import { CelMap, EvaluationError, type MapKey, type Value } from '../../../../api/cel/values.ts';
 import type { MatchCondition, MatchResources, Variable } from '../../../../api/generated/admissionregistration/v1.ts';

@@ -19,7 +19,7 @@ import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../m
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
-import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound.ts';
+import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound-policies.ts';
 import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
 import { PolicyMetrics } from '../generic/metrics.ts';
 import { misconfiguration, paramsOf } from '../generic/params.ts';

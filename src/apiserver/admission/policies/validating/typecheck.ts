@@ -4,7 +4,7 @@
  * k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go.
  */
 
-import { typeOfNode, typeOfPublished } from '../../../../api/cel/kinds.ts';
+import { typeOfNode, typeOfPublished } from '../../../../api/cel/kind-types.ts';
 import { DYN, type Type } from '../../../../api/cel/types.ts';
 import type { ValidatingAdmissionPolicy } from '../../../../api/generated/admissionregistration/v1.ts';
 import { schemaOfType } from '../../../../api/schema/index.ts';

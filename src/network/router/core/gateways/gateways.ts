@@ -1,11 +1,11 @@
 /** HTTP routes of the Gateway API as rows. Source: gateway-api.sigs.k8s.io, release 1 (`v1`), core features. */
 import type { KubeObject, ResourceType } from '../../../../api/meta/object.ts';
+import { readOptions } from '../annotations.ts';
 import { claimAge, classClaim, hostClaim, listenerClaim, parentClaim, youngest } from '../claim-times.ts';
 import { fnv } from '../hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from '../ingresses.ts';
-import { readOptions } from '../options.ts';
 import type { Certificate, Pool, Redirect } from '../port.ts';
-import { type Age, compareAges, type PathMatch, poolOf, type Row } from '../rows.ts';
+import { type Age, compareAges, type PathMatch, poolOf, type Row } from '../table-rows.ts';
 import { type CertificateProblem, certificateOfListener, type Listener, listenerProblem } from './listeners.ts';
 import type { Permits } from './reference-grants.ts';
 

@@ -15,7 +15,7 @@ import {
   NAME_SUFFIX,
   type StatusCondition,
 } from '../../kinds/machine-config-types.ts';
-import { generatedConfig } from './defaults.ts';
+import { generatedConfig } from './default-pools.ts';
 import { nameOf, selects } from './pools.ts';
 
 /** A KubeletConfig or a ContainerRuntimeConfig. */

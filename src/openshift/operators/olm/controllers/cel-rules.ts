@@ -1,9 +1,9 @@
 /** Evaluates constraints written in CEL. Source: operator-framework/api pkg/constraints/cel.go. */
 
+import { Budget, type Program } from '../../../../api/cel/compiled-expression.ts';
 import { ANY_READER, fromJson } from '../../../../api/cel/documents.ts';
 import { compile } from '../../../../api/cel/language/compile.ts';
 import { constraintFunctions } from '../../../../api/cel/library/index.ts';
-import { Budget, type Program } from '../../../../api/cel/part.ts';
 import { DYN, listOf, mapOf, STRING } from '../../../../api/cel/types.ts';
 import type { JsonValue } from '../../../../api/meta/object.ts';
 import { BoundedMap } from '../../../../base/bounded-map.ts';

@@ -13,8 +13,8 @@ import { CatalogSourcePart } from './catalog-sources.ts';
 import { CatalogStore } from './catalog-store.ts';
 import type { Informers, Olm, Wakes } from './context.ts';
 import { CsvPart } from './csvs.ts';
-import { GroupPart } from './groups.ts';
 import { InstallPlanPart } from './install-plans.ts';
+import { GroupPart } from './operator-groups.ts';
 import { OperatorPart } from './operators.ts';
 import { SubscriptionPart } from './subscriptions.ts';
 

@@ -6,7 +6,7 @@ export { LEGACY_KEYS, legacyDocuments } from './catalog/legacy.ts';
 export { parseVersion } from './catalog/semver.ts';
 export { editedVersion, firstVersion, lacking } from './catalog/upgrade-path.ts';
 export { copiesOf } from './copies.ts';
-export { groupOf, isProblem, providedApis, targetNamespaces, unsupportedMode } from './groups.ts';
+export { type BundleContent, bundleContent, CRD_KIND, CSV_KIND, stepsOf } from './install-steps.ts';
 export { manifestLabels, manifestOf } from './manifests.ts';
 export {
   CLEANUP_FINALIZER,
@@ -24,6 +24,7 @@ export {
   SPEC_HASH_LABEL,
   TARGET_NAMESPACES,
 } from './names.ts';
+export { groupOf, isProblem, providedApis, targetNamespaces, unsupportedMode } from './operator-groups.ts';
 export { refusedApi, refusedDefinition } from './owned-apis.ts';
 export { type Health, type NextPhase, nextPhase, statusAfter } from './phases.ts';
 export { providedApiRoles, requestsAllPermissions, serviceAccountNames, targetRbacOf } from './rbac.ts';
@@ -41,7 +42,6 @@ export {
   type VisibleCatalog,
 } from './selection.ts';
 export { type DocumentSplitter, jsonSplitter, yamlSplitter } from './splitter.ts';
-export { type BundleContent, bundleContent, CRD_KIND, CSV_KIND, stepsOf } from './steps.ts';
 export {
   apiServicesOf,
   conversionsOf,

@@ -3,7 +3,7 @@
  * pkg/controller/operators/olm/operator.go (transitionCSVState); reasons of operator-framework/api.
  */
 import type { ClusterServiceVersion, ClusterServiceVersionStatus, RequirementStatus } from '../kinds/types.ts';
-import type { GroupProblem } from './groups.ts';
+import type { GroupProblem } from './operator-groups.ts';
 
 export interface Health {
   /** Whether all objects of the install strategy exist as specified. */

@@ -6,7 +6,7 @@ import { lstat, mkdir, open, readdir, readFile, rename, rm, statfs } from 'node:
 import { dirname, join } from 'node:path';
 import { type CatalogCopy, isCatalogName, versionsText } from '../../../../api/kinds/nodes/nodes/catalog-report.ts';
 import { CodedError } from '../../../../base/errors.ts';
-import { contentOf, contentSize, receiveContent } from './content.ts';
+import { contentOf, contentSize, receiveContent } from './catalog-stream.ts';
 import { CatalogDigests } from './digests.ts';
 import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
 
@@ -35,7 +35,7 @@ export class CatalogCopies {
     return this.#looking;
   }
 
-  /** Opens a catalog as a stream (see content.ts); undefined if no catalog has this digest. `sha256` is in hex. */
+  /** Opens a catalog as a stream (see catalog-stream.ts); undefined if no catalog has this digest. `sha256` is in hex. */
   async open(
     sha256: string,
   ): Promise<{ readonly size: number; readonly content: AsyncIterable<Uint8Array> } | undefined> {

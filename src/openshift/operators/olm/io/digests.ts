@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contentOf } from './content.ts';
+import { contentOf } from './catalog-stream.ts';
 import { CATALOG, filesBelow, isCatalogFile } from './tree.ts';
 
 interface Known {

@@ -7,10 +7,10 @@
 import { messageOf } from '../../base/errors.ts';
 import { type FieldError, fieldError } from '../meta/field-error.ts';
 import type { Schema, ValidationRule } from '../structural/schema.ts';
+import type { Program } from './compiled-expression.ts';
 import { ProgramError } from './language/ast.ts';
 import { compile } from './language/compile.ts';
 import { standardFunctions } from './library/index.ts';
-import type { Program } from './part.ts';
 import { maxItems, maxProperties, typeOfSchema } from './schema.ts';
 import { optionalOf, type Type } from './types.ts';
 

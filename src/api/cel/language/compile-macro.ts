@@ -2,9 +2,9 @@
  * Compiles comprehensions. Sources: cel-spec (macros), cel-go's ext/comprehensions.go and cel/library.go (optionals).
  */
 
+import type { Compilation, Frame, Part } from '../compiled-expression.ts';
 import { times } from '../functions.ts';
 import { compareValues } from '../library/operators.ts';
-import type { Compilation, Frame, Part } from '../part.ts';
 import { BOOL, DYN, formatType, INT, listOf, mapOf, optionalOf, type Type } from '../types.ts';
 import { CelMap, EntryMap, EvaluationError, isList, type MapKey, mapKey, Optional, type Value } from '../values.ts';
 import type { Expr } from './ast.ts';

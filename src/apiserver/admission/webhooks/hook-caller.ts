@@ -16,9 +16,9 @@ import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
 import { type NamespaceSource, selects } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
-import { readAnswer, refusalOf, type WebhookDecision } from './answer.ts';
 import type { Hook, MatchingWebhook } from './configurations.ts';
 import { HookMetrics, type HookType } from './metrics.ts';
+import { readAnswer, refusalOf, type WebhookDecision } from './review-response.ts';
 
 interface HookCallerDeps {
   readonly caller: Pick<WebhookCaller, 'post'>;

@@ -4,11 +4,11 @@ import type { PodInfo } from '../api/podspec/scheduling/pod-info.ts';
 import type { Cluster, ClusterView } from './core/cluster.ts';
 import type { Profile } from './core/profile.ts';
 import type { SchedulingQueue } from './core/queue.ts';
+import type { OptionalSources, Sources } from './data-sources.ts';
 import type { SchedulerDeps } from './deps.ts';
 import type { Extenders } from './extenders.ts';
 import type { GroupMembers } from './gang/group-members.ts';
 import type { BindingPlugin } from './plugins.ts';
-import type { OptionalSources, Sources } from './sources.ts';
 import type { SchedulingWrites } from './writes.ts';
 
 export interface EpochState {

@@ -3,7 +3,7 @@
  * and a scan of one host's rows.
  */
 import type { Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
-import { compareAges, matchesPath, type Row, rewritten } from './rows.ts';
+import { compareAges, matchesPath, type Row, rewritten } from './table-rows.ts';
 
 export interface Ports {
   readonly http: number;

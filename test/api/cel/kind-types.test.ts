@@ -1,7 +1,7 @@
 /** CEL types of Kubernetes kinds. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { typeOfNode, typeOfPublished } from '../../../src/api/cel/kinds.ts';
+import { typeOfNode, typeOfPublished } from '../../../src/api/cel/kind-types.ts';
 import { compile } from '../../../src/api/cel/language/compile.ts';
 import { standardFunctions } from '../../../src/api/cel/library/index.ts';
 import { DYN, formatType, type Type } from '../../../src/api/cel/types.ts';

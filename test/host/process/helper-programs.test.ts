@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { HELPER_PREFIX } from '../../../src/host/process/helper-manifest.ts';
-import { openHelpers } from '../../../src/host/process/helpers.ts';
+import { openHelpers } from '../../../src/host/process/helper-programs.ts';
 
 const program = Buffer.from(`\x7fELF ${HELPER_PREFIX}/lib/ld.so\0${HELPER_PREFIX}/lib\0end`, 'latin1');
 const library = Buffer.from('a library');

@@ -1,10 +1,11 @@
 /** Roles, bindings and certificate signing requests in `describe`. Source: the output of kubectl 1.36. */
+
+import { humanDuration } from '../core/durations.ts';
 import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
 import { RULE_COLUMNS, ruleRows } from '../core/policy-rules.ts';
 import { labelsText } from '../core/table.ts';
-import { humanDuration } from '../core/times.ts';
 import { labelLines, Page, tableLines, timeAt } from './page.ts';
-import type { Related } from './related.ts';
+import type { Related } from './related-facts.ts';
 
 /** The page begins without the namespace, also for roles and bindings of a namespace. */
 const headOf = (object: AnyObject): Page =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bundleOf } from '../../src/cli/links.ts';
+import { bundleOf } from '../../src/cli/invocation.ts';
 
 test('every link name of a long-running command selects the same separate bundle', () => {
   const of = (argv0: string, ...argv: string[]): string => bundleOf({ argv0, argv });

@@ -5,8 +5,9 @@
  * change of endpoints therefore changes only elements, which matters because nft reads every chain and set of the host,
  * but no elements, at each call.
  */
-import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './content.ts';
+
 import type { ProxyEndpoint, ServicePort } from './service-port.ts';
+import { type Item, MASQUERADE_MARK, type NftOptions, WORDS } from './table-content.ts';
 
 /**
  * Items of a service port in the table of its family. `zone` is the port's connection tracking zone; undefined for the

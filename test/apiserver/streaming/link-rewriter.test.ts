@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
-import { LinkRewriter, proxiedLink } from '../../../src/apiserver/streaming/links.ts';
+import { LinkRewriter, proxiedLink } from '../../../src/apiserver/streaming/link-rewriter.ts';
 
 const page = { prefix: '/api/v1/namespaces/n/services/s:80/proxy', hosts: ['10.0.0.9:80', 'master:8443'] };
 

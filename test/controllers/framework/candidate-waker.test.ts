@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeObject } from '../../../src/api/meta/object.ts';
-import { candidateWaker } from '../../../src/controllers/framework/candidates.ts';
+import { candidateWaker } from '../../../src/controllers/framework/candidate-waker.ts';
 
 function setUp(count: number) {
   const objects: KubeObject[] = Array.from({ length: count }, (_, index) => ({

@@ -1,11 +1,11 @@
 /** The nft table of one family: its desired contents by service, and the program that applies them. */
 import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
-import { type Item, MAP_NAMES, type NftOptions, type NftState } from './content.ts';
-import { endpointsOfShared, itemsOf, sharedChains } from './items.ts';
 import { addAffinity, differenceSteps, needsReplace, replaceSteps } from './nft.ts';
 import { OwnedMap } from './owned-map.ts';
 import type { TimedMembers } from './port.ts';
 import type { ServicePort } from './service-port.ts';
+import { type Item, MAP_NAMES, type NftOptions, type NftState } from './table-content.ts';
+import { endpointsOfShared, itemsOf, sharedChains } from './table-items.ts';
 import { UdpZones } from './zones.ts';
 
 const NONE: readonly Item[] = [];

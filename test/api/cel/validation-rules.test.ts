@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { rulesOf } from '../../../src/api/cel/rule-run.ts';
-import { validateRules } from '../../../src/api/cel/rules.ts';
+import { validateRules } from '../../../src/api/cel/validation-rules.ts';
 import type { JsonObject } from '../../../src/api/meta/object.ts';
 import { parseSchema } from '../../../src/api/structural/schema.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { evaluateDefaults, rulesOf } from '../../api/cel/rule-run.ts';
-import { validateRules } from '../../api/cel/rules.ts';
+import { validateRules } from '../../api/cel/validation-rules.ts';
 import type { CustomResourceDefinition } from '../../api/generated/apiextensions/v1.ts';
 import { customResourceDefinitions } from '../../api/kinds/cluster/customresourcedefinitions/index.ts';
 import { schemasOf } from '../../api/kinds/cluster/customresourcedefinitions/rule-places.ts';
@@ -12,7 +12,7 @@ import type { CustomKindOptions } from '../../api/kinds/cluster/customresources/
 import { semanticEqual } from '../../api/meta/equality.ts';
 import type { FieldError } from '../../api/meta/field-error.ts';
 import type { KindDefinition } from '../../api/registry/definition.ts';
-import { validateSchema } from '../../api/structural/rules.ts';
+import { validateSchema } from '../../api/structural/definition-rules.ts';
 
 export const customKindOptions: Pick<CustomKindOptions, 'compileRules'> = { compileRules: rulesOf };
 
