@@ -3,8 +3,8 @@
  * service.
  */
 import { join } from 'node:path';
-import type { HostLogSource } from '../../kubelet/host-logs-port.ts';
 import { hostLogs } from '../../kubelet/io/host-facts/index.ts';
+import type { HostLogSource } from '../../kubelet/ports/host-logs-port.ts';
 
 /** Directory of the consoles' recordings, below the directory of the host's logs. */
 export const RIG_RECORDINGS = 'origin/rigs';

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import type { Readable } from 'node:stream';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
-import type { HostDoctor } from '../../kubelet/host-doctor-port.ts';
+import type { HostDoctor } from '../../kubelet/ports/host-doctor-port.ts';
 import { createKnownValues, redactObject } from '../../support-bundle/core/index.ts';
 
 const MAX_OUTPUT_BYTES = 4 << 20;

@@ -1,7 +1,7 @@
 import type { Log } from '../../base/log.ts';
 import { readProviders } from '../../kubelet/config/credential-providers.ts';
-import type { CredentialProviders } from '../../kubelet/credentials-port.ts';
 import { createCredentialProviders } from '../../kubelet/io/credential-providers/index.ts';
+import type { CredentialProviders } from '../../kubelet/ports/credentials-port.ts';
 import type { Settings } from '../config/settings.ts';
 import { systemClock } from '../process/process.ts';
 

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, ifMissing } from '../../base/errors.ts';
-import type { HostAdministration } from '../../kubelet/administration-port.ts';
+import type { HostAdministration } from '../../kubelet/ports/administration-port.ts';
 import { readSchedule } from '../../store/config/snapshot-schedule.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
 import type { Settings } from '../config/settings.ts';

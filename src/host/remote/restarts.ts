@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Clock } from '../../base/time/clock.ts';
-import type { ComponentRestart, RestartReport, StartedRestart } from '../../kubelet/administration-port.ts';
+import type { ComponentRestart, RestartReport, StartedRestart } from '../../kubelet/ports/administration-port.ts';
 import { parseSwitchRecord } from '../../openshift/updates/core/port.ts';
 
 const MAX_ERROR = 2_000;

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
-import type { OpenSnapshot, SnapshotFile, SnapshotReport } from '../../kubelet/administration-port.ts';
+import type { OpenSnapshot, SnapshotFile, SnapshotReport } from '../../kubelet/ports/administration-port.ts';
 import type { SnapshotSchedule } from '../../store/administration/schedule.ts';
 import { isSnapshotPart, snapshotNameParts } from '../../store/administration/snapshots.ts';
 

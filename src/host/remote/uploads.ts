@@ -8,7 +8,7 @@ import { mkdir, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CodedError, isDiskFull, messageOf } from '../../base/errors.ts';
 import { bytesText } from '../../base/text/bytes-text.ts';
-import type { Upload, UploadLimits } from '../../kubelet/administration-port.ts';
+import type { Upload, UploadLimits } from '../../kubelet/ports/administration-port.ts';
 
 const MAX_BYTES = 16 * 1024 ** 3;
 /** Number of copies on the disk at the same time: the archive and its unpacked layers. */

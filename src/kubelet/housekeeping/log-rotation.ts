@@ -1,8 +1,8 @@
 import { dirname } from 'node:path';
 import { messageOf } from '../../base/errors.ts';
 import type { ContainerStatus } from '../../runtime/port.ts';
-import type { LogFiles } from '../files-port.ts';
 import type { PodServices } from '../pods/services.ts';
+import type { LogFiles } from '../ports/files-port.ts';
 import { rotatedLogs } from '../server/log-chain.ts';
 
 type LogRotationServices = Pick<PodServices, 'clock' | 'files' | 'log' | 'runtime' | 'settings' | 'view'>;

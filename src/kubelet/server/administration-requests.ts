@@ -8,7 +8,7 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock } from '../../base/time/clock.ts';
-import type { HostAdministration, UploadKind } from '../administration-port.ts';
+import type { HostAdministration, UploadKind } from '../ports/administration-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletRequest, KubeletResponse } from './port.ts';
 import type { Route } from './routes.ts';

@@ -2,8 +2,8 @@
  * Container log in the form that `kubectl logs` requests. Source: pkg/kubelet/kuberuntime/logs, core/v1 PodLogOptions.
  */
 import { dirname } from 'node:path';
-import type { LogFiles, OpenLog } from '../files-port.ts';
 import type { FileWatch } from '../port.ts';
+import type { LogFiles, OpenLog } from '../ports/files-port.ts';
 import { closeAll, nextLog, openLogs } from './log-chain.ts';
 import { type LogLine, NEWLINE, parseLogLine, tailOf } from './log-lines.ts';
 

@@ -6,7 +6,7 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock } from '../../base/time/clock.ts';
-import type { HostDoctor } from '../host-doctor-port.ts';
+import type { HostDoctor } from '../ports/host-doctor-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { HostLogSource, HostLogs, JournalQuery } from '../host-logs-port.ts';
+import type { HostLogSource, HostLogs, JournalQuery } from '../ports/host-logs-port.ts';
 import { HttpError } from './http-error.ts';
 import type { KubeletResponse } from './port.ts';
 

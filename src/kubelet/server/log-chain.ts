@@ -1,6 +1,6 @@
 /** Log files of a container, including rotated ones, in the order in which they were written. */
 import { basename, dirname, join } from 'node:path';
-import type { LogFiles, OpenLog } from '../files-port.ts';
+import type { LogFiles, OpenLog } from '../ports/files-port.ts';
 
 /** Limit for retries because of concurrent rotations. */
 const MAX_ATTEMPTS = 10;

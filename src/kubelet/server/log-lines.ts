@@ -2,7 +2,7 @@
  * CRI log format: `<RFC 3339 nano> <stdout|stderr> <P|F>[:tags] <text>`. P marks a partial line that continues in the
  * next entry. Source: k8s.io/cri-api docs, pkg/kubelet/kuberuntime/logs.
  */
-import type { LogFiles, OpenLog } from '../files-port.ts';
+import type { LogFiles, OpenLog } from '../ports/files-port.ts';
 
 export interface LogLine {
   /** Timestamp as written in the file. */

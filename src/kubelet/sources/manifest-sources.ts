@@ -4,8 +4,8 @@ import type { NodeName } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock, Timer } from '../../base/time/clock.ts';
-import type { Manifests } from '../files-port.ts';
 import type { FileWatch, ManifestFeed } from '../port.ts';
+import type { Manifests } from '../ports/files-port.ts';
 import { decodeStaticPod, decodeStaticPods } from './static-pod.ts';
 
 /** Manifests are configuration. A larger file is not a manifest. */

@@ -3,8 +3,8 @@ import type { PersistentVolume, Pod, Volume } from '../../api/generated/core/v1.
 import { toUid, type Uid } from '../../base/brand.ts';
 import { Turns } from '../../base/concurrency/keyed-turns.ts';
 import type { ApiClient } from '../../client/types.ts';
-import type { ForeignFiles } from '../files-port.ts';
 import type { Mounter } from '../port.ts';
+import type { ForeignFiles } from '../ports/files-port.ts';
 import type { ClaimVolumes } from './claims.ts';
 import type { MountRecord, MountRecords } from './records.ts';
 import type { VolumeRequest } from './request.ts';

@@ -6,8 +6,8 @@
 import { join } from 'node:path';
 import { toUid, type Uid } from '../../base/brand.ts';
 import { decodeJson, flag, object, oneOf, optional, own, text } from '../../base/decode.ts';
-import type { PodFiles } from '../files-port.ts';
 import type { PodDirectories } from '../pods/directories.ts';
+import type { PodFiles } from '../ports/files-port.ts';
 import { claimKeyOf, isBlock, nameOf, type VolumeRequest } from './request.ts';
 import type { VolumeTools } from './tools-port.ts';
 

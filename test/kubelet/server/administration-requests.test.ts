@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CodedError } from '../../../src/base/errors.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import type { HostAdministration } from '../../../src/kubelet/administration-port.ts';
+import type { HostAdministration } from '../../../src/kubelet/ports/administration-port.ts';
 import { AdministrationRequests } from '../../../src/kubelet/server/administration-requests.ts';
 import { errorAnswer } from '../../../src/kubelet/server/http-error.ts';
 import { routeOf } from '../../../src/kubelet/server/routes.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { LogFiles, OpenLog } from '../../../src/kubelet/files-port.ts';
+import type { LogFiles, OpenLog } from '../../../src/kubelet/ports/files-port.ts';
 import { readLog } from '../../../src/kubelet/server/container-logs.ts';
 
 const line = (text: string): string => `2026-01-01T00:00:00Z stdout F ${text}\n`;

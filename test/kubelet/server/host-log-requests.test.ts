@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import type { JournalQuery } from '../../../src/kubelet/host-logs-port.ts';
+import type { JournalQuery } from '../../../src/kubelet/ports/host-logs-port.ts';
 import { HostLogRequests } from '../../../src/kubelet/server/host-log-requests.ts';
 import type { KubeletResponse } from '../../../src/kubelet/server/port.ts';
 import { routeOf } from '../../../src/kubelet/server/routes.ts';

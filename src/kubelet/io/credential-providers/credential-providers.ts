@@ -10,7 +10,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { parseDuration } from '../../../base/time/duration.ts';
 import type { RegistryAuth } from '../../../runtime/port.ts';
-import type { CredentialProviders } from '../../credentials-port.ts';
+import type { CredentialProviders } from '../../ports/credentials-port.ts';
 import { matchesImage, registryImage } from './match.ts';
 
 export interface ProviderConfig {

@@ -17,7 +17,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Payload, ProjectedFile } from '../../files-port.ts';
+import type { Payload, ProjectedFile } from '../../ports/files-port.ts';
 
 const DATA = '..data';
 const NEW_DATA = '..data_tmp';

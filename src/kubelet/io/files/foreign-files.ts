@@ -5,8 +5,8 @@
 import { execFile } from 'node:child_process';
 import { dirname } from 'node:path';
 import { messageOf } from '../../../base/errors.ts';
-import type { ForeignFiles, HostPathKind } from '../../files-port.ts';
 import type { Mounter } from '../../port.ts';
+import type { ForeignFiles, HostPathKind } from '../../ports/files-port.ts';
 
 /** Time limits. An ownership change may cover millions of files. */
 const DEADLINES = { quickMs: 10_000, bindMs: 30_000, ownMs: 1_800_000 };

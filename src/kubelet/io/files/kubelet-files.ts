@@ -1,5 +1,5 @@
-import type { KubeletFiles } from '../../files-port.ts';
 import type { Mounter } from '../../port.ts';
+import type { KubeletFiles } from '../../ports/files-port.ts';
 import { createForeignFiles, type ForeignFilesOptions } from './foreign-files.ts';
 import { logFiles } from './log-files.ts';
 import { manifests } from './manifests.ts';

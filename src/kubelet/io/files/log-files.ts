@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import type { LogFiles, OpenLog } from '../../files-port.ts';
+import type { LogFiles, OpenLog } from '../../ports/files-port.ts';
 
 export const logFiles: LogFiles = {
   open: openLog,

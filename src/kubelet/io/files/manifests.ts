@@ -1,5 +1,5 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
-import type { Manifests } from '../../files-port.ts';
+import type { Manifests } from '../../ports/files-port.ts';
 
 export const manifests: Manifests = {
   async names(directory) {

@@ -1,7 +1,7 @@
 import { access, chmod, mkdir, open, readdir, readlink, rename, symlink, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ignore } from '../../../base/errors.ts';
-import type { PodFiles } from '../../files-port.ts';
+import type { PodFiles } from '../../ports/files-port.ts';
 
 export const podFiles: PodFiles = {
   async makeDirectory(path, mode) {

@@ -1,8 +1,8 @@
 import type { Stats } from 'node:fs';
 import { chmod, lstat, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { HostPathKind, VolumeFiles } from '../../files-port.ts';
 import type { Mounter } from '../../port.ts';
+import type { HostPathKind, VolumeFiles } from '../../ports/files-port.ts';
 import { writeAtomically } from './atomic-writer.ts';
 import { ownByGroup } from './ownership.ts';
 import { bindSubPath } from './sub-path.ts';

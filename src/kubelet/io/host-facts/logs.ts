@@ -4,7 +4,7 @@ import { constants, createReadStream } from 'node:fs';
 import { open, readdir, readlink, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
-import type { HostLogs, JournalQuery } from '../../host-logs-port.ts';
+import type { HostLogs, JournalQuery } from '../../ports/host-logs-port.ts';
 
 const MAX_NAMES = 10_000;
 const MAX_STDERR = 4096;

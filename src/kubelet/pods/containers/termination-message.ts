@@ -2,7 +2,7 @@
 import type { Uid } from '../../../base/brand.ts';
 import type { ContainerStatus } from '../../../runtime/port.ts';
 import { ANNOTATIONS } from '../../core/pod-plan/snapshot.ts';
-import type { KubeletFiles } from '../../files-port.ts';
+import type { KubeletFiles } from '../../ports/files-port.ts';
 import { tailOfLog } from '../../server/log-lines.ts';
 import type { PodDirectories } from '../directories.ts';
 

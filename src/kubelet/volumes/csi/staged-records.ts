@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import type { Uid } from '../../../base/brand.ts';
 import { type Decoded, decodeJson, flag, object, text } from '../../../base/decode.ts';
 import { sha256Hex } from '../../../wire/digest.ts';
-import type { PodFiles } from '../../files-port.ts';
 import type { PodDirectories } from '../../pods/directories.ts';
+import type { PodFiles } from '../../ports/files-port.ts';
 import type { MountRecords } from '../records.ts';
 import type { VolumeTools } from '../tools-port.ts';
 

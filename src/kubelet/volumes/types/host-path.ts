@@ -1,6 +1,6 @@
 /** Paths of the host. Source: pkg/volume/hostpath. */
 import type { HostPathVolumeSource } from '../../../api/generated/core/v1.ts';
-import type { ForeignFiles } from '../../files-port.ts';
+import type { ForeignFiles } from '../../ports/files-port.ts';
 import type { DirectType } from './type.ts';
 
 export const hostPath: DirectType = {

@@ -3,9 +3,9 @@ import type { DownwardAPIVolumeFile, KeyToPath, Pod, Volume } from '../../../api
 import { toUid } from '../../../base/brand.ts';
 import { canonicalJson } from '../../../base/json/canonical-json.ts';
 import type { Quantity } from '../../../base/quantity.ts';
-import type { ProjectedFile } from '../../files-port.ts';
 import type { ExpansionBudget } from '../../pods/containers/expansion.ts';
 import { fieldValue, resourceValue } from '../../pods/containers/field-path.ts';
+import type { ProjectedFile } from '../../ports/files-port.ts';
 import type { ConfigData } from '../config-objects.ts';
 import type { TokenSource } from '../tokens.ts';
 import { makeTmpfs } from './tmpfs.ts';

@@ -4,9 +4,9 @@ import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { Payload } from '../../../../src/kubelet/files-port.ts';
 import { createKubeletFiles } from '../../../../src/kubelet/io/files/index.ts';
 import { createMounter } from '../../../../src/kubelet/io/host-facts/index.ts';
+import type { Payload } from '../../../../src/kubelet/ports/files-port.ts';
 
 let directory = '';
 const mounts = createMounter();

@@ -35,7 +35,9 @@ export class CatalogCopies {
     return this.#looking;
   }
 
-  /** Opens a catalog as a stream (see catalog-stream.ts); undefined if no catalog has this digest. `sha256` is in hex. */
+  /**
+   * Opens a catalog as a stream (see catalog-stream.ts); undefined if no catalog has this digest. `sha256` is in hex.
+   */
   async open(
     sha256: string,
   ): Promise<{ readonly size: number; readonly content: AsyncIterable<Uint8Array> } | undefined> {

@@ -1,4 +1,4 @@
-import type { RegistryAuth } from '../runtime/port.ts';
+import type { RegistryAuth } from '../../runtime/port.ts';
 
 /**
  * Credentials of the kubelet's exec plug-ins. Implemented by `src/kubelet/io/credential-providers`. Source: KEP-2133.
