@@ -181,7 +181,7 @@ test('a gossip member logs a duplicate host name once, not for every datagram', 
       );
       await new Promise((resolve) => setTimeout(resolve, 500));
       // Each of the two members logs at most one line.
-      assert.ok(lines.filter((line) => line.includes('claim one name')).length <= 2, lines.join('\n'));
+      assert.ok(lines.filter((line) => line.includes('have the same name')).length <= 2, lines.join('\n'));
       assert.equal(stateOf(a as Membership, 'b'), 'alive');
     } finally {
       await impostor.stop();
