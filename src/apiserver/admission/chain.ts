@@ -54,6 +54,7 @@ import { priority } from './pods/priority.ts';
 import { runtimeClass } from './pods/runtime-class.ts';
 import { serviceAccount } from './pods/service-account.ts';
 import { defaultTolerationSeconds, taintNodesByCondition } from './pods/tolerations-and-taints.ts';
+import { readablePolicyParams } from './policies/generic/readable-params.ts';
 import { mutatingPolicies } from './policies/mutating/mutating-policies.ts';
 import { validatingPolicies } from './policies/validating/validating-policies.ts';
 import type { QuotaStore } from './quota/accessor.ts';
@@ -188,6 +189,11 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     routeHosts(authorization, deps.domain),
     hostClaims(() => deps.clock.nowMs()),
     escalation(authorization),
+    readablePolicyParams({
+      kinds: deps.kinds,
+      access: authorization,
+      policy: (plural, name) => cache.kind(plural).get('', name),
+    }),
     deviceAdminAccess(namespaces),
     rigClaimGates({
       rigs: () => cache.kind(RIGS).list(undefined),

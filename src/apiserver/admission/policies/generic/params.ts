@@ -12,7 +12,8 @@ import type { CachedObject } from '../../../watch-cache/cached-object.ts';
 import type { Binding } from './bindings.ts';
 import { gvkText, type ParamKind, type Policy } from './composition.ts';
 
-function kindOfParams({ apiVersion, kind }: ParamKind, kinds: Kinds): ServedKind | undefined {
+/** Served kind of the parameters; undefined if there is none. */
+export function kindOfParams({ apiVersion, kind }: ParamKind, kinds: Kinds): ServedKind | undefined {
   return kinds.all.find((each) => each.apiVersion === apiVersion && each.kind === kind);
 }
 
