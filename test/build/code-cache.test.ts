@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +13,34 @@ const SOURCE = `(function(exports,require,module){
   const table = { ${Array.from({ length: 200 }, (_, index) => `key${index}: (x) => x + ${index}`).join(', ')} };
   module.exports.evaluateAll = () => Object.values(table).reduce((sum, each) => each(sum), 0);
 })`;
+
+/** Fills the heap with garbage and compiles functions in the memory that is freed. */
+const LARGE = `(function(exports,require,module){
+  const table = [${Array.from({ length: 4_000 }, (_, index) => `(x) => x.map((y) => [y, 'text ${index}', x])`).join(', ')}];
+  module.exports.evaluateAll = () => {
+    const kept = [];
+    for (const each of table) kept.push(JSON.parse(JSON.stringify(each(Array.from({ length: 40 }, () => 'a')))).length);
+    return kept;
+  };
+})`;
+
+test('the V8 code cache does not depend on the time of garbage collections and compilations', async () => {
+  const work = await mkdtemp(join(tmpdir(), 'he-code-cache-'));
+  try {
+    await writeFile(join(work, NAME), LARGE);
+    const digests = new Set<string>();
+    let cache: Buffer | undefined;
+    for (let round = 0; round < 6; round++) {
+      await writeCodeCache(join(work, NAME), join(work, 'code'), { evaluate: true });
+      cache = await readFile(join(work, 'code'));
+      digests.add(createHash('sha256').update(cache).digest('hex'));
+    }
+    assert.equal(digests.size, 1);
+    assert.equal(new Script(LARGE, { filename: NAME, cachedData: cache }).cachedDataRejected, false);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+});
 
 test('the V8 code cache is identical in every checkout and environment, and V8 accepts the cache', async () => {
   const work = await mkdtemp(join(tmpdir(), 'he-code-cache-'));
