@@ -18,7 +18,7 @@ export abstract class ControllerTerm {
   }
 
   /** Subscribes to the informers, and adds the keys of changed objects to the queue. */
-  abstract start(): void;
+  abstract start(): void | Promise<void>;
 
   /** Reconciles the object of a key. A key whose reconcile rejects is retried with back-off. */
   protected abstract sync(key: string): Promise<void>;

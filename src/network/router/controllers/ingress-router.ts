@@ -6,9 +6,9 @@
 import type { Node, Secret, Service } from '../../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../../api/generated/discovery/v1.ts';
 import type { Ingress, IngressClass } from '../../../api/generated/networking/v1.ts';
+import type { Role } from '../../../api/generated/rbac/v1.ts';
 import { ownAddressesOf } from '../../../api/kinds/nodes/nodes/own-addresses.ts';
 import { type KubeObject, objectKey, type ResourceType } from '../../../api/meta/object.ts';
-import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { decodeBase64, encodeBase64 } from '../../../api/validation/base64.ts';
 import { inTurns } from '../../../base/concurrency/in-turns.ts';
@@ -16,7 +16,14 @@ import { timestamp } from '../../../base/time/timestamps.ts';
 import { NamedInformers } from '../../../client/informers/named-informers.ts';
 import type { Informer } from '../../../client/types.ts';
 import { attemptAll } from '../../../controllers/framework/attempt-all.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
+import type {
+  ControllerHandle,
+  ControllerRun,
+  ControllerSpec,
+  RunScope,
+} from '../../../controllers/framework/framework.ts';
+import { ignoreAlreadyExists } from '../../../controllers/framework/ignore-already-exists.ts';
 import { ignoreNotFound } from '../../../controllers/framework/ignore-not-found.ts';
 import {
   attachments,
@@ -37,6 +44,7 @@ import {
   type ReferenceGrant,
   ROUTER_CLASS,
   ROUTER_CONTROLLER,
+  type RoutingPlan,
   referenceGrants,
   routeId,
   routingSteps,
@@ -47,6 +55,8 @@ import {
 import type { Route } from '../kinds/routes/types.ts';
 import { gatewayCertificateRoles, permitCertificates } from './gateway-certificates.ts';
 import type { RouterFacts } from './ingress-router-port.ts';
+
+type Permits = ReturnType<typeof permitsOf>;
 
 const GROUP = 'gateway.networking.k8s.io';
 const CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-certs-default' } as const;
@@ -93,63 +103,166 @@ function prepare(handle: ControllerHandle): ControllerRun {
   const facts = handle.use('router');
   // Without these facts, the API server belongs to another installation, which has a router of its own.
   if (facts === undefined) return () => {};
-  const routes = handle.informer(resources.routes);
-  const ingresses = handle.informer(resources.ingresses);
   const classes = handle.informer(resources.ingressClasses);
-  const nodes = handle.informer(resources.nodes);
   const secrets = handle.informer(resources.secrets, {
     namespace: CERTIFICATE.namespace,
     fieldSelector: `metadata.name=${CERTIFICATE.name}`,
   });
-  // The Gateway API kinds may not exist yet, so the controllers do not wait for them.
-  let opened:
+  const parts: Parts = {
+    facts,
+    routes: handle.informer(resources.routes),
+    ingresses: handle.informer(resources.ingresses),
+    classes,
+    nodes: handle.informer(resources.nodes),
+    secrets,
+    gatewayApi: new GatewayApi(handle),
+    certificateRoles: gatewayCertificateRoles(handle),
+    ensureCertificate: certificateKeeper(handle, facts, secrets),
+    ensureKinds: kindsKeeper(handle, classes),
+    publishConsole: consolePublisher(handle),
+  };
+  return (scope) => new IngressRouter(handle, scope, parts).start();
+}
+
+interface Parts {
+  readonly facts: RouterFacts;
+  readonly routes: Informer<Route>;
+  readonly ingresses: Informer<Ingress>;
+  readonly classes: Informer<IngressClass>;
+  readonly nodes: Informer<Node>;
+  /** The default certificate. */
+  readonly secrets: Informer<Secret>;
+  readonly gatewayApi: GatewayApi;
+  readonly certificateRoles: Informer<Role>;
+  readonly ensureCertificate: () => Promise<void>;
+  readonly ensureKinds: () => Promise<void>;
+  readonly publishConsole: ReturnType<typeof consolePublisher>;
+}
+
+/** Objects of the Gateway API. Their kinds may not exist yet, so the controllers do not wait for these informers. */
+class GatewayApi {
+  readonly #handle: ControllerHandle;
+  #opened:
     | {
         readonly gateways: Informer<Gateway>;
         readonly routes: Informer<HttpRoute>;
         readonly grants: Informer<ReferenceGrant>;
       }
     | undefined;
-  const certificateRoles = gatewayCertificateRoles(handle);
-  const allGateways = (): Gateway[] => opened?.gateways.list() ?? [];
-  const allHttpRoutes = (): HttpRoute[] => opened?.routes.list() ?? [];
-  const gateway = (key: string): Gateway | undefined => opened?.gateways.get(key);
-  const ensureCertificate = certificateKeeper(handle, facts, secrets);
-  const ensureKinds = kindsKeeper(handle, classes);
-  const publishConsole = consolePublisher(handle);
 
-  // Secrets of listeners, whose conditions report whether the certificates can be served.
-  let changed = (): void => {};
-  const listenerSecrets = new NamedInformers<Secret>(
-    (type, options) => handle.informer(type, options),
-    resources.secrets,
-    () => changed(),
-  );
-  const certificate = (namespace: string, name: string) => certificateOf(listenerSecrets.get(`${namespace}/${name}`));
+  constructor(handle: ControllerHandle) {
+    this.#handle = handle;
+  }
 
-  const reconcile = async (): Promise<void> => {
-    const now = timestamp(handle.clock.nowMs());
-    const ingressClasses = classes.list();
-    const permits = permitsOf(opened?.grants.list() ?? []);
-    const own = allGateways().filter(isOwnGateway);
-    const namedSecrets = own.flatMap((each) => secretsOfGateway(each, permits));
-    listenerSecrets.follow(new Set(namedSecrets));
-    await listenerSecrets.synced();
-    const steps = routingSteps({
-      routes: routes.list(),
-      ingresses: ingresses.list(),
-      ingressClasses,
-      httpRoutes: allHttpRoutes(),
-      gateways: own,
-      permits,
-      // Admission does not depend on services and endpoints, so none are read.
-      service: (): Service | undefined => undefined,
-      slices: (): readonly EndpointSlice[] => [],
-      certificate,
-      check: facts.verify,
-      ports: { http: 80, https: 443 },
-      policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
+  get isOpen(): boolean {
+    return this.#opened !== undefined;
+  }
+
+  gateways(): Gateway[] {
+    return this.#opened?.gateways.list() ?? [];
+  }
+
+  gateway(key: string): Gateway | undefined {
+    return this.#opened?.gateways.get(key);
+  }
+
+  routes(): HttpRoute[] {
+    return this.#opened?.routes.list() ?? [];
+  }
+
+  grants(): ReferenceGrant[] {
+    return this.#opened?.grants.list() ?? [];
+  }
+
+  /** Starts the informers. Called in each term after the kinds have been created. */
+  open(scope: RunScope, changed: () => void): void {
+    this.#opened ??= {
+      gateways: this.#handle.informer(gateways),
+      routes: this.#handle.informer(httpRoutes),
+      grants: this.#handle.informer(referenceGrants),
+    };
+    const follow = { added: changed, updated: changed, deleted: changed };
+    for (const informer of Object.values(this.#opened)) {
+      informer.start();
+      scope.onChange<KubeObject>(informer, follow);
+    }
+  }
+}
+
+class IngressRouter extends ControllerTerm {
+  readonly #parts: Parts;
+  /** Secrets of listeners, whose conditions report whether the certificates can be served. */
+  readonly #listenerSecrets: NamedInformers<Secret>;
+  #isGatewayApiOpen = false;
+
+  constructor(handle: ControllerHandle, scope: RunScope, parts: Parts) {
+    super(handle, scope, 1);
+    this.#parts = parts;
+    this.#listenerSecrets = new NamedInformers<Secret>(
+      (type, options) => handle.informer(type, options),
+      resources.secrets,
+      this.#wake,
+    );
+  }
+
+  readonly #wake = (): void => this.queue.addAfter(ALL, SETTLE_MS);
+
+  override async start(): Promise<void> {
+    this.scope.signal.addEventListener('abort', () => this.#listenerSecrets.stop(), { once: true });
+    this.#followObjects();
+    await this.#maintainCertificate();
+    this.#createKinds();
+    this.#wake();
+  }
+
+  #followObjects(): void {
+    const { routes, ingresses, classes, nodes } = this.#parts;
+    const wake = this.#wake;
+    const follow = { added: wake, updated: wake, deleted: wake };
+    this.scope.onChange(routes, follow);
+    this.scope.onChange(ingresses, follow);
+    this.scope.onChange(classes, follow);
+    this.scope.onChange(nodes, {
+      added: wake,
+      deleted: wake,
+      updated: (node, old) => {
+        if (isReady(node) !== isReady(old)) wake();
+      },
     });
-    const plan = await inTurns(steps, handle.clock);
+  }
+
+  async #maintainCertificate(): Promise<void> {
+    const { secrets, certificateRoles, ensureCertificate } = this.#parts;
+    const certificates = this.scope.queue(ensureCertificate, 1);
+    await secrets.synced;
+    await certificateRoles.synced;
+    this.scope.onChange(secrets, { deleted: () => certificates.add(ALL) });
+    certificates.add(ALL);
+    this.scope.every(RENEWAL_MS, () => certificates.add(ALL));
+  }
+
+  #createKinds(): void {
+    const { ensureKinds, gatewayApi } = this.#parts;
+    const kinds = this.scope.queue(async () => {
+      await ensureKinds();
+      if (this.#isGatewayApiOpen) return;
+      this.#isGatewayApiOpen = true;
+      gatewayApi.open(this.scope, this.#wake);
+    }, 1);
+    kinds.add(ALL);
+  }
+
+  /** Reports the status of all routes, ingresses and Gateway API objects. */
+  protected override async sync(): Promise<void> {
+    const { handle } = this;
+    const { facts, routes, ingresses, classes, nodes, gatewayApi, certificateRoles, publishConsole } = this.#parts;
+    const now = timestamp(handle.clock.nowMs());
+    const permits = permitsOf(gatewayApi.grants());
+    const own = gatewayApi.gateways().filter(isOwnGateway);
+    const namedSecrets = own.flatMap((each) => secretsOfGateway(each, permits));
+    this.#listenerSecrets.follow(new Set(namedSecrets));
+    await this.#listenerSecrets.synced();
+    const plan = await this.#planRouting(own, permits);
     const reports: (() => Promise<unknown>)[] = [];
     for (const route of routes.list()) {
       const wanted = planRouteStatus(route, plan.rejected.get(routeId(route)), facts.domain, now);
@@ -158,56 +271,41 @@ function prepare(handle: ControllerHandle): ControllerRun {
     await publishConsole(routes.get(CONSOLE_ROUTE), plan.rejected.has(`route/${CONSOLE_ROUTE}`));
     const addresses = addressesOf(nodes.list());
     for (const ingress of ingresses.list())
-      reports.push(() => reportIngress(handle, ingress, ingressClasses, addresses));
-    const certificates = certificateProblem({ certificate, check: facts.verify });
-    const found = { gateways: own, routes: allHttpRoutes(), gateway, permits, certificates };
-    reports.push(() => reportGateways(handle, found, addresses, plan.refused, now));
-    if (opened !== undefined) reports.push(() => permitCertificates(handle, certificateRoles, namedSecrets));
+      reports.push(() => reportIngress(handle, ingress, classes.list(), addresses));
+    const found: GatewayObjects = {
+      gateways: own,
+      routes: gatewayApi.routes(),
+      gateway: (key) => gatewayApi.gateway(key),
+      permits,
+      certificates: certificateProblem({ certificate: this.#certificate, check: facts.verify }),
+    };
+    reports.push(() => reportGateways(handle, found, { addresses, refused: plan.refused, now }));
+    if (gatewayApi.isOpen) reports.push(() => permitCertificates(handle, certificateRoles, namedSecrets));
     await attemptAll(reports, (report) => report());
-  };
+  }
 
-  return async (scope) => {
-    const queue = scope.queue(reconcile, 1);
-    const wake = (): void => queue.addAfter(ALL, SETTLE_MS);
-    const follow = { added: wake, updated: wake, deleted: wake };
-    changed = wake;
-    scope.signal.addEventListener('abort', () => listenerSecrets.stop(), { once: true });
-    scope.onChange<Route>(routes, follow);
-    scope.onChange(ingresses, follow);
-    scope.onChange(classes, follow);
-    scope.onChange(nodes, {
-      added: wake,
-      deleted: wake,
-      updated: (node, old) => {
-        if (isReady(node) !== isReady(old)) wake();
-      },
+  #planRouting(own: readonly Gateway[], permits: Permits): Promise<RoutingPlan> {
+    const { facts, routes, ingresses, classes, gatewayApi } = this.#parts;
+    const steps = routingSteps({
+      routes: routes.list(),
+      ingresses: ingresses.list(),
+      ingressClasses: classes.list(),
+      httpRoutes: gatewayApi.routes(),
+      gateways: own,
+      permits,
+      // Admission does not depend on services and endpoints, so none are read.
+      service: (): Service | undefined => undefined,
+      slices: (): readonly EndpointSlice[] => [],
+      certificate: this.#certificate,
+      check: facts.verify,
+      ports: { http: 80, https: 443 },
+      policy: { domain: facts.domain, wildcardRoutes: facts.wildcardRoutes, names: facts.names },
     });
-    const certificates = scope.queue(ensureCertificate, 1);
-    await secrets.synced;
-    await certificateRoles.synced;
-    scope.onChange(secrets, { deleted: () => certificates.add(ALL) });
-    certificates.add(ALL);
-    scope.every(RENEWAL_MS, () => certificates.add(ALL));
-    let isFollowed = false;
-    const kinds = scope.queue(async () => {
-      await ensureKinds();
-      opened ??= {
-        gateways: handle.informer(gateways),
-        routes: handle.informer(httpRoutes),
-        grants: handle.informer(referenceGrants),
-      };
-      if (isFollowed) return;
-      isFollowed = true;
-      opened.gateways.start();
-      opened.routes.start();
-      scope.onChange(opened.gateways, follow);
-      scope.onChange(opened.routes, follow);
-      opened.grants.start();
-      scope.onChange(opened.grants, follow);
-    }, 1);
-    kinds.add(ALL);
-    wake();
-  };
+    return inTurns(steps, this.handle.clock);
+  }
+
+  readonly #certificate = (namespace: string, name: string) =>
+    certificateOf(this.#listenerSecrets.get(`${namespace}/${name}`));
 }
 
 /** Publishes the URL of the console in the place where `oc` finds it. If there is no console, the URL is removed. */
@@ -226,14 +324,6 @@ function consolePublisher(handle: ControllerHandle): (route: Route | undefined, 
 
 const isReady = ({ status }: Node): boolean =>
   status?.conditions?.some((each) => each.type === 'Ready' && each.status === 'True') === true;
-
-async function unlessPresent(create: () => Promise<unknown>): Promise<void> {
-  try {
-    await create();
-  } catch (error) {
-    if (!isApiError(error, 'AlreadyExists')) throw error;
-  }
-}
 
 /** Creates the default certificate and renews it before expiry and when its names or issuer change. */
 function certificateKeeper(
@@ -256,7 +346,7 @@ function certificateKeeper(
       type: 'kubernetes.io/tls',
       data,
     };
-    if (present === undefined) await unlessPresent(() => client.create(secret));
+    if (present === undefined) await ignoreAlreadyExists(() => client.create(secret));
     else await ignoreNotFound(() => client.patch(CERTIFICATE.name, CERTIFICATE.namespace, 'merge', { data }));
   };
 }
@@ -267,7 +357,7 @@ function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>):
   const ensureClass = async (): Promise<void> => {
     const hasDefault = classes.list().some(({ metadata }) => metadata?.annotations?.[DEFAULT_CLASS] === 'true');
     const annotations = hasDefault ? {} : { [DEFAULT_CLASS]: 'true' };
-    await unlessPresent(() =>
+    await ignoreAlreadyExists(() =>
       handle.writer(resources.ingressClasses).create({
         apiVersion: 'networking.k8s.io/v1',
         kind: 'IngressClass',
@@ -279,7 +369,7 @@ function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>):
   return async () => {
     await Promise.all([
       ...gatewayDefinitions.map((each) =>
-        unlessPresent(() => handle.writer(resources.customResourceDefinitions).create(each)),
+        ignoreAlreadyExists(() => handle.writer(resources.customResourceDefinitions).create(each)),
       ),
       classes.synced.then(() => ensureClass()),
     ]);
@@ -290,7 +380,7 @@ function kindsKeeper(handle: ControllerHandle, classes: Informer<IngressClass>):
       metadata: { name: ROUTER_CLASS },
       spec,
     } as KubeObject;
-    await unlessPresent(() => handle.writer(gatewayClasses).create(gatewayClass));
+    await ignoreAlreadyExists(() => handle.writer(gatewayClasses).create(gatewayClass));
   };
 }
 
@@ -310,16 +400,22 @@ interface GatewayObjects {
   readonly gateways: readonly Gateway[];
   readonly routes: readonly HttpRoute[];
   gateway(key: string): Gateway | undefined;
-  readonly permits: ReturnType<typeof permitsOf>;
+  readonly permits: Permits;
   readonly certificates: ReturnType<typeof certificateProblem>;
+}
+
+interface RoutingResult {
+  /** Addresses of the hosts that route. */
+  readonly addresses: readonly string[];
+  /** Messages of refused HTTP routes, by ID. */
+  readonly refused: ReadonlyMap<string, string>;
+  readonly now: string;
 }
 
 async function reportGateways(
   handle: ControllerHandle,
   { gateways: own, routes, gateway, permits, certificates }: GatewayObjects,
-  addresses: readonly string[],
-  refused: ReadonlyMap<string, string>,
-  now: string,
+  { addresses, refused, now }: RoutingResult,
 ): Promise<void> {
   const attached = new Map<string, number>();
   const writes: (() => Promise<unknown>)[] = [];

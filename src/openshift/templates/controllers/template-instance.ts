@@ -9,8 +9,15 @@ import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { omitUndefined } from '../../../base/json/omit-fields.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
+import type { Informer, ResourceClient } from '../../../client/types.ts';
+import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import { collectionPathOf, type DiscoveredKind } from '../../../controllers/framework/discovery.ts';
-import type { ControllerHandle, ControllerRun, ControllerSpec } from '../../../controllers/framework/framework.ts';
+import type {
+  ControllerHandle,
+  ControllerRun,
+  ControllerSpec,
+  RunScope,
+} from '../../../controllers/framework/framework.ts';
 import {
   INSTANCE_FINALIZER,
   type ObjectRef,
@@ -41,16 +48,61 @@ interface Placed {
 function prepare(handle: ControllerHandle): ControllerRun {
   const instances = handle.informer(resources.templateInstances);
   const client = handle.writer(resources.templateInstances);
-  const requestAs = handle.use('requestAs');
-  const discovery = handle.use('discovery');
-  const now = (): string => timestamp(handle.clock.nowMs());
+  return (scope) => new TemplateInstanceController(handle, scope, { instances, client }).start();
+}
 
-  const kindsOf = async (): Promise<Kinds> => {
-    const { kinds } = await discovery();
-    return new Map(kinds.map((kind) => [`${apiVersionOf(kind)}/${kind.kind}`, kind]));
-  };
+interface Access {
+  readonly instances: Informer<TemplateInstance>;
+  readonly client: ResourceClient<TemplateInstance>;
+}
 
-  const instantiate = async (instance: TemplateInstance, send: Send): Promise<ObjectRef[]> => {
+class TemplateInstanceController extends ControllerTerm {
+  readonly #access: Access;
+
+  constructor(handle: ControllerHandle, scope: RunScope, access: Access) {
+    super(handle, scope, 2);
+    this.#access = access;
+  }
+
+  override start(): void {
+    const wake = (instance: TemplateInstance): void => this.queue.add(objectKey(instance));
+    this.scope.onChange(this.#access.instances, { added: wake, updated: wake });
+  }
+
+  protected override async sync(key: string): Promise<void> {
+    const instance = this.#access.instances.get(key);
+    if (instance === undefined) return;
+    const { username = '', ...rest } = instance.spec?.requester ?? {};
+    const requester = { name: username, ...rest };
+    const send: Send = (method, path, body) => this.handle.use('requestAs')(requester, method, path, body);
+    if (instance.metadata?.deletionTimestamp !== undefined) {
+      if (instance.metadata.finalizers?.includes(INSTANCE_FINALIZER)) await this.#finish(instance, send);
+      return;
+    }
+    if ((instance.status?.conditions ?? []).some((each) => each.status === 'True')) return;
+    const status = await this.#statusAfterAttempt(instance, send);
+    await this.#access.client.update({ ...instance, status }, { subresource: 'status' });
+  }
+
+  /** Creates the objects. The status describes them, or the rejection. Errors that may be temporary are thrown. */
+  async #statusAfterAttempt(instance: TemplateInstance, send: Send): Promise<NonNullable<TemplateInstance['status']>> {
+    try {
+      const refs = await this.#instantiate(instance, send);
+      const condition = this.#condition('Ready', 'Created', '');
+      return { conditions: [condition], ...(refs.length === 0 ? {} : { objects: refs.map((ref) => ({ ref })) }) };
+    } catch (error) {
+      // A rejection by the server is final. Other errors are retried.
+      if (!(error instanceof ApiError) || error.httpCode >= 500 || error.httpCode === 429) throw error;
+      return { conditions: [this.#condition('InstantiateFailure', 'Failed', messageOf(error))] };
+    }
+  }
+
+  #condition(type: TemplateInstanceCondition['type'], reason: string, message: string): TemplateInstanceCondition {
+    const lastTransitionTime = timestamp(this.handle.clock.nowMs());
+    return { type, status: 'True', lastTransitionTime, reason, message };
+  }
+
+  async #instantiate(instance: TemplateInstance, send: Send): Promise<ObjectRef[]> {
     const { namespace = '', uid = '' } = instance.metadata ?? {};
     const template = await withSecret(instance, send);
     const processed = await send<Template>('POST', templatePath(namespace), {
@@ -60,17 +112,18 @@ function prepare(handle: ControllerHandle): ControllerRun {
       metadata: { name: template.metadata?.name ?? 'template', namespace },
       labels: { ...template.labels, [OWNER]: uid },
     });
-    const kinds = await kindsOf();
+    const kinds = await this.#kinds();
     const placed = (processed.objects ?? []).map((object) => place(object as KubeObject, namespace, kinds));
     // A dry run for all objects precedes the first create, so that a rejected object leaves no other objects behind.
     for (const each of placed) await create(each, send, uid, '?dryRun=All');
     const refs: ObjectRef[] = [];
     for (const each of placed) refs.push(refOf(await create(each, send, uid, '')));
     return refs;
-  };
+  }
 
-  const finish = async (instance: TemplateInstance, send: Send): Promise<void> => {
-    const kinds = await kindsOf();
+  /** Deletes the objects of a deleted instance, and then removes its finalizer. */
+  async #finish(instance: TemplateInstance, send: Send): Promise<void> {
+    const kinds = await this.#kinds();
     for (const { ref } of instance.status?.objects ?? []) {
       const kind = kinds.get(`${ref?.apiVersion}/${ref?.kind}`);
       if (kind === undefined || ref?.name === undefined) continue;
@@ -81,49 +134,17 @@ function prepare(handle: ControllerHandle): ControllerRun {
         await send('DELETE', path, { ...options, ...preconditions });
       } catch (error) {
         // Objects that no longer exist, were replaced, or may not be deleted by the requester are left unchanged.
-        if (!['NotFound', 'Conflict', 'Forbidden'].some((reason) => isApiError(error, reason as 'NotFound')))
-          throw error;
+        if (!(['NotFound', 'Conflict', 'Forbidden'] as const).some((reason) => isApiError(error, reason))) throw error;
       }
     }
     const finalizers = (instance.metadata?.finalizers ?? []).filter((each) => each !== INSTANCE_FINALIZER);
-    await client.update({ ...instance, metadata: { ...instance.metadata, finalizers } });
-  };
+    await this.#access.client.update({ ...instance, metadata: { ...instance.metadata, finalizers } });
+  }
 
-  return (scope) => {
-    const queue = scope.queue(async (key) => {
-      const instance = instances.get(key);
-      if (instance === undefined) return;
-      const { username = '', ...rest } = instance.spec?.requester ?? {};
-      const requester = { name: username, ...rest };
-      const send: Send = (method, path, body) => requestAs(requester, method, path, body);
-      if (instance.metadata?.deletionTimestamp !== undefined) {
-        if (instance.metadata.finalizers?.includes(INSTANCE_FINALIZER)) await finish(instance, send);
-        return;
-      }
-      if ((instance.status?.conditions ?? []).some((each) => each.status === 'True')) return;
-      let condition: TemplateInstanceCondition;
-      let objects: { ref: ObjectRef }[] = [];
-      try {
-        objects = (await instantiate(instance, send)).map((ref) => ({ ref }));
-        condition = { type: 'Ready', status: 'True', lastTransitionTime: now(), reason: 'Created', message: '' };
-      } catch (error) {
-        // A rejection by the server is final. Other errors are retried.
-        if (!(error instanceof ApiError) || error.httpCode >= 500 || error.httpCode === 429) throw error;
-        const message = messageOf(error);
-        condition = {
-          type: 'InstantiateFailure',
-          status: 'True',
-          lastTransitionTime: now(),
-          reason: 'Failed',
-          message,
-        };
-      }
-      const status = { conditions: [condition], ...(objects.length === 0 ? {} : { objects }) };
-      await client.update({ ...instance, status }, { subresource: 'status' });
-    }, 2);
-    const wake = (instance: TemplateInstance): void => queue.add(objectKey(instance));
-    scope.onChange(instances, { added: wake, updated: wake });
-  };
+  async #kinds(): Promise<Kinds> {
+    const { kinds } = await this.handle.use('discovery')();
+    return new Map(kinds.map((kind) => [`${apiVersionOf(kind)}/${kind.kind}`, kind]));
+  }
 }
 
 type Kinds = ReadonlyMap<string, DiscoveredKind>;
