@@ -55,7 +55,3 @@ export function ageText(time: unknown, nowMs: number): string {
   const then = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return Number.isNaN(then) ? '–' : humanDuration(Math.max(0, nowMs - then));
 }
-
-export function countText(count: number, singular: string, plural = `${singular}s`): string {
-  return `${count} ${count === 1 ? singular : plural}`;
-}

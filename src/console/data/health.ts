@@ -1,8 +1,9 @@
 /** Health of the cluster as one sentence, with the problems that cause it. */
+
 import type { Node, Pod } from '../../api/generated/core/v1.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
+import { countText } from '../../base/text/count-text.ts';
 import { type AnyObject, conditionOf, conditionsOf } from './api/resources.ts';
-import { countText } from './format.ts';
 import { explainRig } from './hosts/explain-rig.ts';
 import { PRESSURES } from './hosts/node-state.ts';
 import { explainPod, podStatusText } from './pods/explain.ts';

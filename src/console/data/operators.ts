@@ -1,6 +1,6 @@
 /** States of catalogs, subscriptions, install plans, installed operators and configuration pools, in words. */
+import { countText } from '../../base/text/count-text.ts';
 import { type AnyObject, at, conditionOf, conditionsOf, numberAt, textAt } from './api/resources.ts';
-import { countText } from './format.ts';
 
 export interface StateText {
   readonly level: 'good' | 'warn' | 'bad' | 'muted';

@@ -1,4 +1,5 @@
 /** Checks of the API server, the store and the nodes. */
+import { countText } from '../../base/text/count-text.ts';
 import { kubeletSkew } from '../../base/versions/version-skew.ts';
 import type { Finding } from '../port.ts';
 import { bytesText, check, error, ok, orOk, percent, rootFlag, shell, warning } from './check.ts';
@@ -63,7 +64,7 @@ const nodes = check({
         .map(({ name, reason }) =>
           warning(`node ${name} is not Ready: ${reason}`, `kubectl describe node ${shell(name)}`),
         ),
-      `${all.length} nodes`,
+      countText(all.length, 'node'),
     ),
 });
 
@@ -104,7 +105,7 @@ const storeLag = check({
           ? []
           : [
               warning(
-                `${name} is ${lag} entries behind`,
+                `${name} is ${countText(lag, 'entry', 'entries')} behind`,
                 `hyperedge doctor --check fsync    # on ${shell(name)}; then: hyperedge members`,
               ),
             ],
@@ -173,7 +174,7 @@ const deploy = check({
           `touch ${shell(`${directory}/${file}.skip`)}    # pauses the file; correct it, then remove ${shell(`${file}.skip`)}`,
         ),
       ),
-      `${files} files in ${directory}`,
+      `${countText(files, 'file')} in ${directory}`,
     ),
 });
 

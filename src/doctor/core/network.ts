@@ -1,4 +1,5 @@
 /** Checks of links, addresses, routes, names and ports. */
+import { countText } from '../../base/text/count-text.ts';
 import type { DefaultRoute, Finding, HostFacts } from '../port.ts';
 import { check, error, ok, orOk, restart, rootFlag, shell, skipped, unknown, warning, writeDropIn } from './check.ts';
 
@@ -77,7 +78,7 @@ const duplicateName = check({
     const twin = ring.find(({ name, self }) => name === host.nodeName && !self);
     if (twin !== undefined)
       return [error(`${twin.address} is a member of the ring with the name ${twin.name} too`, fix)];
-    return [ok(`${nodes.length} nodes and ${ring.length} members compared`)];
+    return [ok(`compared ${countText(nodes.length, 'node')} and ${countText(ring.length, 'member')}`)];
   },
 });
 
@@ -110,7 +111,7 @@ const duplicateMachineId = check({
       twins.map(({ name }) =>
         warning(`node ${name} has the machine-id of this host, ${identity.machineId}`, MACHINE_FIX),
       ),
-      `${nodes.length} nodes compared`,
+      `compared ${countText(nodes.length, 'node')}`,
     );
   },
 });

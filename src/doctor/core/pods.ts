@@ -1,4 +1,5 @@
 /** Checks of pods, their images and their network. */
+import { countText } from '../../base/text/count-text.ts';
 import type { Finding, HostFacts, PodFacts, RegistryFacts } from '../port.ts';
 import { check, error, orOk, restart, shell, skipped, warning, writeDropIn } from './check.ts';
 
@@ -53,7 +54,7 @@ const backOff = check({
         workloads.add(workload);
         findings.push(warning(`${nameOf(pod)} (${container}): ${reason}: ${message}`, fix));
       }
-    return orOk(findings, `${pods.length} pods`);
+    return orOk(findings, countText(pods.length, 'pod'));
   },
 });
 
@@ -75,7 +76,7 @@ const architecture = check({
             ),
           ),
       ),
-      `${pods.length} pods`,
+      countText(pods.length, 'pod'),
     ),
 });
 
@@ -97,7 +98,7 @@ const missing = check({
             ),
           ),
       ),
-      `${pods.length} pods`,
+      countText(pods.length, 'pod'),
     ),
 });
 
@@ -204,7 +205,7 @@ const podToPod = check({
               ),
             ],
       ),
-      `${peers.length} pods`,
+      countText(peers.length, 'pod'),
     );
   },
 });

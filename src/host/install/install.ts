@@ -2,6 +2,7 @@
  * `hyperedge install`: installs the executable, its links, units and helper programs, writes the bootstrap file from
  * flags, starts the service and waits until the node is Ready. A second run changes nothing, or upgrades.
  */
+
 import { existsSync } from 'node:fs';
 import { readFile, rm, rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
@@ -9,6 +10,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProgress, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore } from '../../base/errors.ts';
+import { countText } from '../../base/text/count-text.ts';
 import { MACHINE_NAMESPACE } from '../../openshift/machines/kinds/machine-types.ts';
 import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot } from '../config/paths.ts';
@@ -94,7 +96,7 @@ export async function install(options: InstallOptions): Promise<number> {
   const { changed, foreign, executable } = await placeFiles(root, process.execPath);
   for (const each of foreign) progress.note(`${each} is of other software and is kept`);
   progress.step(
-    changed.length === 0 ? 'all files are in place' : `${changed.length} files written, ${executable} first`,
+    changed.length === 0 ? 'all files are in place' : `wrote ${countText(changed.length, 'file')}, ${executable} first`,
   );
   const ordered = await placeMountDropIns(settings);
   if (!start) {

@@ -1,4 +1,5 @@
 /** Removes a host from its cluster: evicts its pods, and removes its store member and its Node object. */
+
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pod } from '../../api/generated/core/v1.ts';
@@ -8,6 +9,7 @@ import type { NodeName } from '../../base/brand.ts';
 import { counting, type OnProgress, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { countText } from '../../base/text/count-text.ts';
 import type { ApiClient } from '../../client/index.ts';
 import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { StoreAccess } from '../../store/administration/port.ts';
@@ -58,7 +60,7 @@ export async function leaveCluster(settings: Settings, options: LeaveOptions, pr
     if (servers.length === 0 && !options.force) {
       throw new CodedError(
         'last-master',
-        `reset: this host has the only API server of a cluster with ${others} other nodes; reset those first, or give --force`,
+        `reset: this host has the only API server of a cluster with ${countText(others, 'other node')}; reset the other nodes first, or give --force`,
       );
     }
     const leaveStore = await storeMember(settings, options.force, progress);
@@ -138,7 +140,7 @@ async function drain(client: ApiClient, nodeName: NodeName, timeoutMs: number, p
   await counting(progress, 'eviction', 'pods', (onProgress) =>
     evictAll({ pods, present, first, timeoutMs, progress, onProgress }),
   );
-  progress.step(`node ${nodeName} is drained: ${first} pods evicted`);
+  progress.step(`node ${nodeName} is drained: evicted ${countText(first, 'pod')}`);
 }
 
 interface Eviction {
@@ -176,7 +178,7 @@ async function evictAll({ pods, present, first, timeoutMs, progress, onProgress 
           .catch(ignore('the loop evicts the pods that are left again'));
     }
     if (late) {
-      progress.note(`${left.length} pods were not evicted in time and are deleted`);
+      progress.note(`deleting ${countText(left.length, 'pod')} that could not be evicted in time`);
       return;
     }
   }

@@ -2,6 +2,7 @@
  * `hyperedge install --from`: installs a host from an offline bundle. No file is installed before the whole bundle is
  * verified.
  */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
@@ -10,6 +11,7 @@ import { ARCHITECTURES } from '../../api/releases/manifest.ts';
 import type { OfflineFile, OfflineManifest } from '../../api/releases/offline.ts';
 import { adding, type Progress, transferring } from '../../base/command-line/progress.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
+import { countText } from '../../base/text/count-text.ts';
 import { DigestStore, digestOf } from '../../openshift/updates/io/index.ts';
 import { canonicalRoot } from '../config/paths.ts';
 import type { Settings } from '../config/settings.ts';
@@ -61,7 +63,9 @@ export async function installFrom(options: OfflineInstallOptions): Promise<numbe
       throw error;
     });
     transfer.end();
-    options.write(`${options.from}: release ${manifest.version}, ${manifest.files.length} files are verified\n`);
+    options.write(
+      `${options.from}: release ${manifest.version}, verified ${countText(manifest.files.length, 'file')}\n`,
+    );
     const executable = executableOf(options.from, manifest);
     if (executable.sha256 !== own) return await runOther(join(directory, executable.sha256), options.argv);
     const given = options.offer ?? options.handover ?? options.join;

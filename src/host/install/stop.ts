@@ -1,4 +1,5 @@
 /** Stops the host process with all its pods, and removes their links, rules, mounts and cgroups from the host. */
+
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { toUid, type Uid } from '../../base/brand.ts';
 import { adding, counting, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
 import { silentLog } from '../../base/log.ts';
+import { countText } from '../../base/text/count-text.ts';
 import {
   type CgroupPath,
   directoryName,
@@ -73,7 +75,7 @@ export async function removeTraces(settings: Settings, progress: Progress): Prom
       }
     });
     await host.stop({ keepPods: false });
-    progress.step(sandboxes.length === 0 ? 'no pods are left' : `${sandboxes.length} pods are removed`);
+    progress.step(sandboxes.length === 0 ? 'no pods are left' : `removed ${countText(sandboxes.length, 'pod')}`);
   } catch (error) {
     note('pods')(error);
   }

@@ -1,8 +1,10 @@
 /** `hyperedge reset`: the host leaves its cluster and stops. `hyperedge uninstall`: removes the whole installation. */
+
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { counting, createProgress, type Progress } from '../../base/command-line/progress.ts';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
+import { countText } from '../../base/text/count-text.ts';
 import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { removeOfferKeys } from '../join/offer-keys.ts';
@@ -67,7 +69,7 @@ export function uninstall(options: RemovalOptions): Promise<number> {
       await systemctl('daemon-reload').catch(ignore('systemd drops the removed unit at its next reload'));
       await systemctl('reset-failed').catch(ignore('the unit may not have failed'));
     }
-    progress.step(`${removed.length} files are removed`);
+    progress.step(`removed ${countText(removed.length, 'file')}`);
     return 0;
   });
 }

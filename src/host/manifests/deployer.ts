@@ -3,9 +3,11 @@
  * deletes the objects of deleted files. Masters take turns: a Lease is held for each change, and writes fail when the
  * Lease is lost.
  */
+
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { countText } from '../../base/text/count-text.ts';
 import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient, EventRecorder } from '../../client/types.ts';
 import { Applier, type FileIdentity } from './apply.ts';
@@ -123,7 +125,12 @@ export class ManifestDeployer {
         if (file === '' || files.has(file) || files.has(`${file}${SKIP}`)) continue;
         const pruned = await applier.remove(parent);
         log.info('manifest removed', { file, pruned: pruned.length });
-        recorder.event(about(parent), 'Normal', 'DeletedManifest', `Deleted ${pruned.length} objects of ${file}`);
+        recorder.event(
+          about(parent),
+          'Normal',
+          'DeletedManifest',
+          `Deleted ${countText(pruned.length, 'object')} of ${file}`,
+        );
       }
       for (const name of [...this.#done.keys()]) if (!files.has(name)) this.#done.delete(name);
       for (const name of [...this.#retryMs.keys()]) if (!files.has(name)) this.#retryMs.delete(name);

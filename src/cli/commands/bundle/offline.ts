@@ -1,4 +1,5 @@
 import { transferring } from '../../../base/command-line/progress.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { type Command, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { load, required } from './releases.ts';
@@ -66,7 +67,7 @@ export const bundleOfflineCommand: Command = {
     const secret = given === 0 ? '' : ', with a join token: keep it secret';
     // The summary does not print the token, which the manifest contains.
     const document = await printDocument(flags, { version, files, hasToken: given > 0 });
-    out.stdout(document ?? `${bundle}: release ${version}, ${files.length} files${secret}\n`);
+    out.stdout(document ?? `${bundle}: release ${version}, ${countText(files.length, 'file')}${secret}\n`);
     return 0;
   },
 };

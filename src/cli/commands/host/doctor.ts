@@ -1,3 +1,4 @@
+import { countText } from '../../../base/text/count-text.ts';
 import { printable, printableLine } from '../../../base/text/printable.ts';
 import type { CheckReport, DoctorReport, Result } from '../../../doctor/port.ts';
 import { usesColours } from '../../colours.ts';
@@ -55,7 +56,7 @@ export function printReport({ checks, counts }: DoctorReport, wide: boolean, col
     ([group, members]) =>
       `${group.toUpperCase()}\n${members.map((each) => linesOf(each, width, wide, paint)).join('')}`,
   );
-  const summary = `${counts.error} errors, ${counts.warning} warnings, ${counts.unknown} unknown, ${counts.ok} ok, ${counts.skipped} skipped\n`;
+  const summary = `${countText(counts.error, 'error')}, ${countText(counts.warning, 'warning')}, ${counts.unknown} unknown, ${counts.ok} ok, ${counts.skipped} skipped\n`;
   return `${sections.join('\n')}\n${summary}`;
 }
 

@@ -1,3 +1,4 @@
+import { countText } from '../../../base/text/count-text.ts';
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
 import { revisionOf } from './number.ts';
@@ -15,7 +16,10 @@ export const revisionsRollbackCommand: Command = {
     const { operandNamed, rollBack } = await import('../../../host/openshift/revision-archive.ts');
     const number = revisionOf(revision);
     const restored = await rollBack(stringFlag(flags, 'root'), operandNamed(component), number, flags['all'] === true);
-    const last = restored.length === 0 ? 'nothing differs' : `${restored.length} files of revision ${number} restored`;
+    const last =
+      restored.length === 0
+        ? 'nothing differs'
+        : `restored ${countText(restored.length, 'file')} of revision ${number}`;
     const document = await printDocument(flags, { revision: number, restored });
     out.stdout(document ?? [...restored, last].map((line) => `${line}\n`).join(''));
     return 0;

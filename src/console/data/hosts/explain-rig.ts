@@ -1,7 +1,9 @@
 /** Explains in words why a rig does not answer: fixtures that no host reports, or a host that is not ready. */
+
 import type { Node } from '../../../api/generated/core/v1.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { type AnyObject, listAt, textAt } from '../api/resources.ts';
-import { countText, quantityNumber } from '../format.ts';
+import { quantityNumber } from '../format.ts';
 import type { Finding } from '../pods/explain.ts';
 import { nodeState } from './node-state.ts';
 

@@ -2,8 +2,10 @@
  * Explains why a pod does not run, from its status, its events and the nodes. Each finding has a cause, evidence and a
  * fix. Texts of the API are quoted without changes; views must show them as text only.
  */
+
 import type { ContainerStatus, Event, Node, Pod } from '../../../api/generated/core/v1.ts';
-import { ageText, countText } from '../format.ts';
+import { countText } from '../../../base/text/count-text.ts';
+import { ageText } from '../format.ts';
 
 export type Severity = 'info' | 'warning' | 'error';
 

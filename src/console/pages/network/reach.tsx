@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Namespace, Pod } from '../../../api/generated/core/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { isApiError } from '../../../api/meta/status.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { NAMESPACES, PODS, POLICIES } from '../../data/api/resources.ts';
 import { kubectl, resourceArgument } from '../../data/kubectl.ts';
 import { type GraphEdge, type GraphNode, type PolicyGraph, policyGraph } from '../../data/policies/graph.ts';
@@ -73,8 +74,6 @@ function ReachOf({ namespace }: { readonly namespace: string }) {
     </>
   );
 }
-
-const countText = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
 
 /** Objects of all namespaces; of one namespace if the user may not read all. */
 function useReadable<T extends KubeObject>(

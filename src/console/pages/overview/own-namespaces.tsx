@@ -1,6 +1,6 @@
 /** Overview for users who may not read the nodes: their namespaces with the problems of the pods. */
+import { countText } from '../../../base/text/count-text.ts';
 import { PODS } from '../../data/api/resources.ts';
-import { countText } from '../../data/format.ts';
 import { podProblems } from '../../data/health.ts';
 import { sanitizeLines } from '../../data/plain-text.ts';
 import { useFeed } from '../../ui/hooks.ts';

@@ -1,9 +1,11 @@
 /** Transfers files to and from a container. */
+
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Pod } from '../../../api/generated/core/v1.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { PODS } from '../../data/api/resources.ts';
-import { bytesText, countText } from '../../data/format.ts';
+import { bytesText } from '../../data/format.ts';
 import { kubectl } from '../../data/kubectl.ts';
 import { containerNames } from '../../data/pods/debug.ts';
 import { EXEC_PROTOCOLS, execPath, runCommand } from '../../data/pods/exec.ts';

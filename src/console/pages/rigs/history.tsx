@@ -1,8 +1,8 @@
 /** Timeline of the uses of a rig, with the same facts as a table. */
 
 import { useMemo, useState } from 'preact/hooks';
+import { countText } from '../../../base/text/count-text.ts';
 import type { AnyObject } from '../../data/api/resources.ts';
-import { countText } from '../../data/format.ts';
 import { type Timeline, timelineOf, USE_SPANS, type UseSpan, type UseView, usesOf } from '../../data/hosts/rig-uses.ts';
 import { useNow } from '../../ui/hooks.ts';
 import { Link, pathOf } from '../../ui/parts.tsx';

@@ -1,9 +1,10 @@
 /** One workload: live state, scale, restart, roll back, delete, and its pods. */
+
 import { useState } from 'preact/hooks';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { conditionsOf, EVENTS, NODES, numberAt, PODS } from '../../data/api/resources.ts';
-import { countText } from '../../data/format.ts';
 import { describeCommand } from '../../data/kubectl.ts';
 import { explainMissingPods } from '../../data/pods/explain.ts';
 import { isFromForm, removeApplication } from '../../data/workloads/form.ts';

@@ -3,10 +3,12 @@
  * openshift/machine-config/core/pools/drain. In a cluster with one node, the node is only cordoned, because its pods
  * cannot run elsewhere. Source: pkg/controller/drain of openshift/machine-config-operator 4.12.
  */
+
 import type { Node, Pod } from '../../../api/generated/core/v1.ts';
 import { isApiError } from '../../../api/meta/status.ts';
 import { resources } from '../../../api/resources.ts';
 import { messageOf } from '../../../base/errors.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import type { Informer, ResourceClient } from '../../../client/types.ts';
 import { ControllerTerm } from '../../../controllers/framework/controller-term.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../../controllers/framework/framework.ts';
@@ -133,7 +135,7 @@ class DrainController extends ControllerTerm {
       this.queue.addAfter(name, EVICTION_RETRY_MS);
       return false;
     }
-    const why = refused[0] ?? `${leaving.length} pods have not ended`;
+    const why = refused[0] ?? `waiting for ${countText(leaving.length, 'pod')} to terminate`;
     const delayMs = retryDelayMs(lastedMs);
     drain.attemptMs = nowMs + delayMs;
     this.queue.addAfter(name, delayMs);

@@ -1,6 +1,8 @@
 /** Detects files that differ from the config. Reports or repairs them, as the pool's annotation specifies. */
+
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { resources } from '../../../api/resources.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { ON_DRIFT } from '../kinds/machine-config-types.ts';
 import type { MachineConfigDaemonOptions } from './deps.ts';
 import type { Note } from './host-record.ts';
@@ -58,7 +60,12 @@ export function watchDrift(options: MachineConfigDaemonOptions, parts: DriftPart
       await files.apply(plan.tree, parts.note());
       if (differences.some((line) => line.includes('/etc/systemd/system/'))) await units?.daemonReload();
       log.info('config drift repaired', { config: applied.name, files: differences.length });
-      parts.event(node, 'Normal', 'ConfigDriftRepaired', `${differences.length} files restored to ${applied.name}`);
+      parts.event(
+        node,
+        'Normal',
+        'ConfigDriftRepaired',
+        `restored ${countText(differences.length, 'file')} to ${applied.name}`,
+      );
       last = '';
       return undefined;
     },

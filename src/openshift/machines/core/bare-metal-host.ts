@@ -1,6 +1,7 @@
 /** Hosts of the inventory: decides whether a machine may claim a host, and computes the status of hosts. */
 
 import { labelSelectorOf, matchesLabels } from '../../../base/selector.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { timeMs } from '../../../base/time/timestamps.ts';
 import {
   type BareMetalHost,
@@ -70,7 +71,7 @@ export function whyNone(hosts: readonly BareMetalHost[], provider: ProviderSpec 
     counts.set(why, (counts.get(why) ?? 0) + 1);
   }
   const parts = [...counts].map(([why, count]) => `${count} ${why}`);
-  return `${hosts.length} hosts${parts.length === 0 ? '' : `: ${parts.sort().join(', ')}`}`;
+  return `${countText(hosts.length, 'host')}${parts.length === 0 ? '' : `: ${parts.sort().join(', ')}`}`;
 }
 
 export interface HostPlan {
