@@ -14,7 +14,7 @@ before(async () => {
   plane = await startControlPlane({ router: true });
   await plane.addNode('n1', (node) => {
     node.metadata = { ...node.metadata, annotations: { [DECLARED_ANNOTATION]: ADDRESS } };
-    node.status = { ...node.status, addresses: [{ type: 'InternalIP', address: ADDRESS }] };
+    if (node.status !== undefined) node.status.addresses = [{ type: 'InternalIP', address: ADDRESS }];
   });
 });
 after(() => plane.stop());
