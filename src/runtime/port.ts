@@ -16,8 +16,11 @@ export interface Runtime {
   stopPodSandbox(sandboxId: string): Promise<void>;
   removePodSandbox(sandboxId: string): Promise<void>;
   listPodSandboxes(): Promise<readonly SandboxStatus[]>;
-  /** Creates the container in state `created`. The image must be present. */
-  createContainer(sandboxId: string, config: ContainerConfig): Promise<string>;
+  /**
+   * Creates the container in state `created`. The image must be present. `signal` cancels the creation: the call then
+   * removes everything that it has created and throws RuntimeError 'create-failed'.
+   */
+  createContainer(sandboxId: string, config: ContainerConfig, signal?: AbortSignal): Promise<string>;
   startContainer(containerId: string): Promise<void>;
   /**
    * Sends SIGTERM (or the stop signal of the container or its image), then SIGKILL after `graceSeconds`. Resolves when

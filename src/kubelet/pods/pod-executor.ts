@@ -195,15 +195,13 @@ export class PodExecutor {
       const message = hostRootRefusal(`container ${container.name}`);
       throw new StartError({ reason: 'CreateContainerConfigError', message });
     }
-    const image = await orAbandoned(
-      services.puller.ensure(
-        pod,
-        container,
-        () => podRegistryAuth(services, pod, container.image ?? ''),
-        (type, reason, message) => events.pod(pod, type, reason, message, container.name),
-      ),
-      signal,
+    const image = await services.puller.ensure(
+      pod,
+      container,
+      () => podRegistryAuth(services, pod, container.image ?? ''),
+      (type, reason, message) => events.pod(pod, type, reason, message, container.name),
     );
+    if (signal.aborted) return;
     if (action.lastFinishedAtMs !== undefined) {
       backOff.set(
         action.name,
@@ -254,10 +252,12 @@ export class PodExecutor {
     if (signal.aborted) return;
     let id: string;
     try {
-      id = await runtime.createContainer(sandbox.id, config);
+      id = await runtime.createContainer(sandbox.id, config, signal);
     } catch (error) {
       throw new StartError({ reason: 'CreateContainerError', message: messageOf(error) });
     }
+    // The removal of the sandbox removes the container.
+    if (signal.aborted) return;
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
     const logPath = join(services.directories.logs(pod), config.logPath);
     const run = async (): Promise<void> => {

@@ -1,4 +1,5 @@
 import type { Container, EphemeralContainer, Pod } from '../../api/generated/core/v1.ts';
+import { toUid } from '../../base/brand.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { BackOffEntry } from '../core/pod-plan/back-off.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
@@ -8,7 +9,7 @@ import type { PodExecutor } from './pod-executor.ts';
 import type { Retries } from './retries.ts';
 import type { PodServices } from './services.ts';
 
-type PodStartServices = Pick<PodServices, 'clock' | 'events' | 'log' | 'view'>;
+type PodStartServices = Pick<PodServices, 'clock' | 'events' | 'log' | 'puller' | 'view'>;
 
 export type StartAction = Extract<PodAction, { type: 'createSandbox' | 'startContainer' }>;
 
@@ -39,12 +40,19 @@ export class PodStarts {
   }
 
   async run(actions: readonly StartAction[], snapshot: PodSnapshot, signal: AbortSignal): Promise<void> {
-    for (const action of actions) {
-      if (signal.aborted) return;
-      if (action.type === 'createSandbox') await this.#createSandbox(action);
-      else await this.#startContainer(action, snapshot, signal);
+    const { services, pod } = this.#options;
+    const cancelPulls = (): void => services.puller.cancel(toUid(pod().metadata?.uid));
+    signal.addEventListener('abort', cancelPulls, { once: true });
+    try {
+      for (const action of actions) {
+        if (signal.aborted) return;
+        if (action.type === 'createSandbox') await this.#createSandbox(action);
+        else await this.#startContainer(action, snapshot, signal);
+      }
+    } finally {
+      signal.removeEventListener('abort', cancelPulls);
     }
-    await this.#options.services.view.refresh();
+    await services.view.refresh();
   }
 
   /** Resets the back-off of containers whose image changed. */

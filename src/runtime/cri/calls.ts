@@ -40,10 +40,15 @@ export class CriCalls {
     method: string,
     request: readonly [Q, Draft<Q>],
     answer: A,
-    { timeoutMs = TIMEOUT_MS, otherwise = 'internal' as RuntimeErrorCode, codes = {} as Codes } = {},
+    {
+      timeoutMs = TIMEOUT_MS,
+      otherwise = 'internal' as RuntimeErrorCode,
+      codes = {} as Codes,
+      signal = undefined as AbortSignal | undefined,
+    } = {},
   ): Promise<Message<A>> {
     try {
-      const bytes = await this.#channel.unary(`/runtime.v1.${method}`, encode(...request), timeoutMs);
+      const bytes = await this.#channel.unary(`/runtime.v1.${method}`, encode(...request), timeoutMs, { signal });
       return decode(answer, bytes);
     } catch (error) {
       const code = error instanceof RpcError ? (error.code as RpcCode) : RpcCode.unknown;

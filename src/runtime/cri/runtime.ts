@@ -119,7 +119,11 @@ class RemoteRuntime implements CriRuntime {
     return found.filter((each) => each !== undefined).map(describeSandbox);
   }
 
-  async createContainer(sandboxId: string, config: Parameters<Runtime['createContainer']>[1]): Promise<string> {
+  async createContainer(
+    sandboxId: string,
+    config: Parameters<Runtime['createContainer']>[1],
+    signal?: AbortSignal,
+  ): Promise<string> {
     const sandbox = await this.#sandbox(sandboxId);
     if (sandbox === undefined) throw new RuntimeError('not-found', `pod sandbox ${sandboxId} does not exist`);
     if (sandbox.state !== 0) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
@@ -132,7 +136,8 @@ class RemoteRuntime implements CriRuntime {
     const draft = containerDraft(sandboxId, configOf(sandbox.annotations), config, options);
     const codes = { [RpcCode.notFound]: 'create-failed' } as const;
     const request = [messages.createContainer, draft] as const;
-    return (await this.#runtime('CreateContainer', request, messages.idOnly, { otherwise: 'create-failed', codes })).id;
+    const call = { otherwise: 'create-failed', codes, signal } as const;
+    return (await this.#runtime('CreateContainer', request, messages.idOnly, call)).id;
   }
 
   async startContainer(id: string): Promise<void> {

@@ -205,12 +205,12 @@ class EmbeddedRuntime implements OciRuntime {
     return this.#up().sandboxes.list();
   }
 
-  async createContainer(sandboxId: string, config: ContainerConfig): Promise<string> {
+  async createContainer(sandboxId: string, config: ContainerConfig, signal?: AbortSignal): Promise<string> {
     const { containers, sandboxes } = this.#up();
     const sandbox = sandboxes.get(sandboxId);
     if (sandbox.stopped) throw new RuntimeError('create-failed', `pod sandbox ${sandboxId} has been stopped`);
     try {
-      return await containers.create(sandbox, config, () => sandboxes.joined(sandboxId));
+      return await containers.create(sandbox, config, () => sandboxes.joined(sandboxId), signal);
     } catch (error) {
       throw (await sandboxes.failure(sandboxId)) ?? error;
     }

@@ -235,7 +235,7 @@ class Admin implements EtcdAdmin {
   async #call(path: string, request: Buffer, timeoutMs = CALL_MS): Promise<Buffer> {
     const token = await this.#authenticated(timeoutMs);
     try {
-      return await this.#channel.unary(path, request, timeoutMs, token);
+      return await this.#channel.unary(path, request, timeoutMs, { metadata: token });
     } catch (error) {
       // Tokens expire, and some stores discard them on restart. The request was rejected before it had any effect, so
       // it is safe to authenticate and retry.
@@ -244,7 +244,7 @@ class Admin implements EtcdAdmin {
       this.#token = undefined;
     }
     const again = await this.#authenticated(timeoutMs);
-    return this.#channel.unary(path, request, timeoutMs, again).catch((error: unknown) => {
+    return this.#channel.unary(path, request, timeoutMs, { metadata: again }).catch((error: unknown) => {
       throw this.#failure(error);
     });
   }

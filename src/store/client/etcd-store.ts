@@ -117,10 +117,12 @@ class EtcdStore implements Store {
     const [only] = puts;
     if (guards.length === 0 && deletes.length === 0 && puts.length === 1 && only !== undefined) {
       const request = putRequest(writer.reset(), only).finishBriefly();
-      return this.#channel.unary('/etcdserverpb.KV/Put', request, this.#timeoutMs, metadata).then(putResult, refuse);
+      return this.#channel
+        .unary('/etcdserverpb.KV/Put', request, this.#timeoutMs, { metadata })
+        .then(putResult, refuse);
     }
     const request = txnRequest(writer.reset(), commit).finishBriefly();
-    return this.#channel.unary('/etcdserverpb.KV/Txn', request, this.#timeoutMs, metadata).then(txnResult, refuse);
+    return this.#channel.unary('/etcdserverpb.KV/Txn', request, this.#timeoutMs, { metadata }).then(txnResult, refuse);
   }
 
   watch(start: string, end: string, fromRevision: Revision, handler: WatchHandler): StoreWatch {

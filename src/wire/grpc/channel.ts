@@ -92,6 +92,12 @@ export interface Metadata {
   readonly value: string;
 }
 
+export interface UnaryOptions {
+  readonly metadata?: Metadata | undefined;
+  /** Cancels the call: the server is informed, and the call throws RpcError 'cancelled'. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 interface Waiting {
   readonly deadlineMs: number;
   ready(connection: Http2Connection): void;
@@ -138,27 +144,39 @@ export class Channel {
    * or if the connection is lost before the response (the request may then have taken effect), 'deadlineExceeded' after
    * `timeoutMs`.
    */
-  unary(path: string, message: Buffer, timeoutMs: number, metadata?: Metadata): Promise<Buffer> {
+  unary(path: string, message: Buffer, timeoutMs: number, options: UnaryOptions = {}): Promise<Buffer> {
+    const { metadata, signal } = options;
     return new Promise((resolve, reject) => {
+      const cancelled = (): RpcError => new RpcError(RpcCode.cancelled, 'the call was cancelled');
+      if (signal?.aborted === true) return reject(cancelled());
+      let exchange: UnaryExchange | undefined;
+      const onAbort = (): void => {
+        exchange?.cancel(cancelled());
+        reject(cancelled());
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
       const deadlineMs = this.#options.clock.monotonicMs() + timeoutMs;
       const send = (connection: Http2Connection): void => {
+        if (signal?.aborted === true) return;
         const outcome: UnaryOutcome = {
           done: (answer) => {
-            this.#exchanges.delete(exchange);
+            this.#exchanges.delete(current);
+            signal?.removeEventListener('abort', onAbort);
             if (this.#waiting.length > 0) this.#serveWaiting();
             resolve(answer);
           },
           failed: (error, untouched) => {
-            this.#exchanges.delete(exchange);
+            this.#exchanges.delete(current);
             // The server refused the call before processing it, so another connection may take it.
             if (untouched && !this.#closed) this.#whenConnected({ deadlineMs, ready: send, failed: reject });
             else reject(error);
           },
         };
-        const exchange = new UnaryExchange(deadlineMs, outcome, this.#options.maxMessageBytes);
-        this.#exchanges.add(exchange);
+        const current = new UnaryExchange(deadlineMs, outcome, this.#options.maxMessageBytes);
+        exchange = current;
+        this.#exchanges.add(current);
         this.#armSweep();
-        exchange.start(connection, this.#headerBlock(path, metadata), message);
+        current.start(connection, this.#headerBlock(path, metadata), message);
       };
       const connection = this.#connection;
       if (connection?.available) send(connection);

@@ -70,6 +70,10 @@ export class UnaryExchange implements StreamEvents, Placed {
     if (nowMs >= this.#deadlineMs) this.#fail(new RpcError(RpcCode.deadlineExceeded, 'store did not answer in time'));
   }
 
+  cancel(error: RpcError): void {
+    this.#fail(error);
+  }
+
   #fail(error: RpcError): void {
     if (this.#over) return;
     this.#over = true;

@@ -279,7 +279,7 @@ describe("tokens of Debian's etcd", async () => {
       const tls = { ca: certificates.ca, ...certificates.client };
       const channel = new Channel({ endpoints: [etcd.endpoint], log: silentLog, clock: realClock, ...tls });
       const call = (path: string, message: Buffer, token?: string): Promise<Buffer> =>
-        channel.unary(path, message, 5000, token === undefined ? undefined : { name: 'token', value: token });
+        channel.unary(path, message, 5000, token === undefined ? {} : { metadata: { name: 'token', value: token } });
       const auth = (name: string, ...strings: readonly string[]): Promise<Buffer> => {
         const out = new Writer();
         for (const [i, value] of strings.entries()) out.string(i + 1, value);

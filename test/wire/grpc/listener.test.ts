@@ -338,6 +338,37 @@ test('connects to a Unix socket by absolute path and by relative name, such as u
   }
 });
 
+test('cancels a call whose signal is aborted and informs the server', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'he-cancel-'));
+  const path = join(directory, 'socket');
+  const received = Promise.withResolvers<void>();
+  const informed = Promise.withResolvers<void>();
+  const silent: RpcService = {
+    ...service,
+    hasService: () => true,
+    unary: () => (_message, call) => {
+      call.whenCancelled(() => informed.resolve());
+      received.resolve();
+    },
+  };
+  const served = listener({ path });
+  const channel = new Channel({ endpoints: [`unix://${path}`], log: silentLog, clock: systemClock });
+  try {
+    await served.listen(silent);
+    const cancel = new AbortController();
+    const call = channel.unary('/a/b', Buffer.alloc(0), 20_000, { signal: cancel.signal });
+    await received.promise;
+    cancel.abort();
+    await assert.rejects(call, /cancelled/);
+    await informed.promise;
+    await assert.rejects(channel.unary('/a/b', Buffer.alloc(0), 20_000, { signal: cancel.signal }), /cancelled/);
+  } finally {
+    channel.close();
+    await served.close(0);
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
 test('uses TLS on a unixs socket, and verifies the socket name without its port, or localhost', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'he-unixs-'));
   const certificates = await makeCertificates(directory);

@@ -1,5 +1,5 @@
 import type { Container, EphemeralContainer, ImageVolumeSource, Pod } from '../../../api/generated/core/v1.ts';
-import type { Uid } from '../../../base/brand.ts';
+import { toUid, type Uid } from '../../../base/brand.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Clock } from '../../../base/time/clock.ts';
 import {
@@ -48,6 +48,14 @@ export function pullVolumeImage(
 
 export type PullEvent = (type: 'Normal' | 'Warning', reason: string, message: string) => void;
 
+interface ImageRequest {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  readonly secrets: () => Promise<RegistryAuth | undefined>;
+  readonly event: PullEvent;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Pulls images by pull policy with bounded concurrency and back-off per pod and image. Source: pkg/kubelet/images
  * image_manager.
@@ -58,6 +66,8 @@ export class ImagePuller {
   private readonly limit: number;
   private readonly isCutOff: () => boolean;
   private readonly backOff = new Map<string, BackOffEntry & { readonly cause: string }>();
+  /** Pods that have requested images, until `forget`. */
+  private readonly pods = new Map<Uid, AbortController>();
   private running = 0;
   private readonly queue: (() => void)[] = [];
 
@@ -72,13 +82,42 @@ export class ImagePuller {
     this.limit = Math.max(1, options.maxParallel);
   }
 
-  /** Returns an image that is present on this node. Throws `StartError` with upstream's reasons. */
-  async ensure(
+  /**
+   * Returns an image that is present on this node. Throws `StartError` with upstream's reasons. `cancel` ends the wait,
+   * but not a pull that has started, because other pods may need the image.
+   */
+  ensure(
     pod: Pod,
     container: Container | EphemeralContainer,
     secrets: () => Promise<RegistryAuth | undefined>,
     event: PullEvent,
   ): Promise<ImageStatus> {
+    const { signal } = this.controllerOf(toUid(pod.metadata?.uid));
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => reject(new StartError(CANCELLED));
+      if (signal.aborted) return onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      const report: PullEvent = (...details) => {
+        if (!signal.aborted) event(...details);
+      };
+      this.find({ pod, container, secrets, event: report, signal })
+        .then(resolve, reject)
+        .finally(() => signal.removeEventListener('abort', onAbort));
+    });
+  }
+
+  /** Ends the waits of a pod that terminates. Its later calls of `ensure` throw, until `forget`. */
+  cancel(uid: Uid): void {
+    this.controllerOf(uid).abort();
+  }
+
+  private controllerOf(uid: Uid): AbortController {
+    const found = this.pods.get(uid) ?? new AbortController();
+    this.pods.set(uid, found);
+    return found;
+  }
+
+  private async find({ pod, container, secrets, event, signal }: ImageRequest): Promise<ImageStatus> {
     const image = container.image ?? '';
     const policy = container.imagePullPolicy ?? 'IfNotPresent';
     const present = await this.inspect(image);
@@ -117,6 +156,7 @@ export class ImagePuller {
       await this.acquire();
       const beganMs = this.clock.monotonicMs();
       try {
+        if (signal.aborted) throw new StartError(CANCELLED);
         await this.images.pull(image, await secrets(), this.progressOf(image, event));
       } finally {
         this.release();
@@ -132,6 +172,7 @@ export class ImagePuller {
       this.backOff.delete(key);
       return status;
     } catch (error) {
+      if (signal.aborted) throw error;
       if (error instanceof RuntimeError && error.code === 'image-invalid-name') {
         throw new StartError({
           reason: 'InvalidImageName',
@@ -152,8 +193,9 @@ export class ImagePuller {
     }
   }
 
-  /** Removes the back-off state of a deleted pod. */
+  /** Removes the state of a deleted pod. */
   forget(uid: Uid): void {
+    this.pods.delete(uid);
     for (const key of this.backOff.keys()) {
       if (key.startsWith(`${uid}_`)) this.backOff.delete(key);
     }
@@ -201,6 +243,11 @@ export class ImagePuller {
     else next();
   }
 }
+
+const CANCELLED: WaitingReason = {
+  reason: 'ErrImagePull',
+  message: 'the pull was cancelled because the pod terminates',
+};
 
 /** How long ErrImagePull is shown before ImagePullBackOff. */
 const SHOW_ERROR_MS = 2_000;

@@ -92,10 +92,15 @@ export class ContainerBundles {
   }
 
   /**
-   * Returns the new container's id. On failure it removes everything it created and throws RuntimeError
-   * 'create-failed'.
+   * Returns the new container's id. On failure, and when `signal` cancels it, it removes everything it created and
+   * throws RuntimeError 'create-failed'.
    */
-  async create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
+  async create(
+    sandbox: SandboxRecord,
+    config: ContainerConfig,
+    joined: () => Promise<void>,
+    signal?: AbortSignal,
+  ): Promise<string> {
     const context = this.#context;
     const hostRoot = config.hostRoot === true;
     if (!hostRoot && (isHostRootImage(config.imageId) || isHostRootImage(config.image)))
@@ -113,6 +118,7 @@ export class ContainerBundles {
       if (prepared === undefined) await mkdir(directory, { mode: 0o700 });
       const logPath = await this.#logPath(id, join(sandbox.logDirectory, config.logPath));
       release = await context.starts.take(sandbox.namespace);
+      signal?.throwIfAborted();
       monitor = startMonitor({
         conmon: context.programs.conmon,
         runc: runtime.runc,
@@ -159,7 +165,7 @@ export class ContainerBundles {
       });
       for (const warning of warnings) context.warnOnce(warning);
       await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
-      const created = await monitor.create();
+      const created = await monitor.create(signal);
       release();
       const [pidStart, monitorStart, cgroups] = await Promise.all([
         processStart(created.pid),

@@ -3,14 +3,14 @@
 import { join } from 'node:path';
 import { Turns } from '../../../base/concurrency/keyed-turns.ts';
 import { messageOf } from '../../../base/errors.ts';
-import { type ContainerConfig, type ContainerStatus, RuntimeError } from '../../port.ts';
+import { type ContainerStatus, RuntimeError } from '../../port.ts';
 import { removeExecCgroups } from '../exec/exec-cgroup.ts';
 import { hasProcess, isRunning } from '../processes.ts';
 import { ContainerBundles } from './container-bundles.ts';
 import { ContainerEnds } from './container-ends.ts';
 import { ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
-import type { ContainerRecord, SandboxRecord } from './records.ts';
+import type { ContainerRecord } from './records.ts';
 
 /**
  * Interval of checking /proc for each container when containers are listed. The pids of a killed monitor and its
@@ -87,8 +87,8 @@ export class Containers {
   }
 
   /** Creates a container. `joined` resolves when its sandbox is complete; only then may the container be used. */
-  create(sandbox: SandboxRecord, config: ContainerConfig, joined: () => Promise<void>): Promise<string> {
-    return this.#bundles.create(sandbox, config, joined);
+  create(...request: Parameters<ContainerBundles['create']>): Promise<string> {
+    return this.#bundles.create(...request);
   }
 
   /** Starts preparing the root of a sandbox's first container, before the container is requested. */

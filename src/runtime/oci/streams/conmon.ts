@@ -3,11 +3,12 @@
  * in CRI format, waits for its end and writes the exit code to a file. It is controlled through pipes, its `ctl` fifo
  * and its `attach` socket.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ignore, messageOf } from '../../../base/errors.ts';
 import { type ProcessStreams, RuntimeError } from '../../port.ts';
 import { childEnvironment } from '../command.ts';
@@ -16,6 +17,8 @@ import type { Runc } from '../runc.ts';
 import type { CgroupDriver } from '../spec/spec.ts';
 
 const CREATE_TIMEOUT_MS = 60_000;
+const KILL_ATTEMPTS = 40;
+const KILL_PAUSE_MS = 50;
 
 export interface MonitorOptions {
   readonly conmon: string;
@@ -36,9 +39,10 @@ export interface MonitorOptions {
 export interface WaitingMonitor {
   /**
    * Lets the monitor create the container; returns the pids of both. Throws RuntimeError 'create-failed' with the
-   * runtime's message.
+   * runtime's message. If the runtime does not answer in time, or if `signal` cancels the creation, the monitor and the
+   * runtime have been killed.
    */
-  create(): Promise<{ readonly pid: number; readonly monitorPid: number }>;
+  create(signal?: AbortSignal): Promise<{ readonly pid: number; readonly monitorPid: number }>;
   /** Kills the waiting monitor. Has no effect after `create`. */
   abandon(): void;
 }
@@ -59,13 +63,12 @@ export function startMonitor(options: MonitorOptions): WaitingMonitor {
     ...(options.stdin ? ['--stdin'] : []),
     ...(options.leaveStdinOpen ? ['--leave-stdin-open'] : []),
   ];
-  const monitor = launchMonitor(options.conmon, args, bundle, 'create-failed');
+  const monitor = launchMonitor(options.conmon, args, bundle, { code: 'create-failed' });
   return {
-    async create() {
-      const { pid, sync } = await monitor.begin();
+    async create(signal) {
+      const { pid, sync } = await monitor.begin(signal);
       sync.destroy();
-      const monitorPid = Number((await readFile(monitorPidFile, 'utf8')).trim());
-      return { pid, monitorPid };
+      return { pid, monitorPid: await monitorPidIn(monitorPidFile) };
     },
     abandon: () => monitor.abandon(),
   };
@@ -134,15 +137,13 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
     ...['--exec', '--exec-process-spec', join(bundle, 'process.json')],
     ...(terminal ? ['--terminal', '--stdin'] : []),
   ];
-  const monitorPid = async (): Promise<number> =>
-    Number((await readFile(monitorPidFile, 'utf8').catch(() => '0')).trim());
   const abort = (): void => {
-    void monitorPid().then((pid) => killTree(pid));
+    void monitorPidIn(monitorPidFile).then((pid) => killTree(pid), ignore('the monitor has not started yet'));
   };
   options.signal?.addEventListener('abort', abort);
   try {
-    const standard = terminal ? undefined : output.ends;
-    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, 'start-failed', standard).begin();
+    const launch = { code: 'start-failed', ...(terminal ? {} : { standard: output.ends }) } as const;
+    const { pid, sync } = await launchMonitor(options.conmon, args, bundle, launch).begin();
     let text = '';
     sync.on('data', (part: string) => {
       text += part;
@@ -151,13 +152,17 @@ export async function execMonitored(options: MonitoredExecOptions): Promise<Moni
       sync.on('close', () => resolve(reportedNumber(text) ?? 137));
       sync.resume();
     });
-    return { pid, monitorPid: await monitorPid(), exitCode };
+    return { pid, monitorPid: await monitorPidIn(monitorPidFile), exitCode };
   } catch (error) {
     const text = await lastMessage(runtimeLog);
     throw text === '' ? error : new RuntimeError('start-failed', text, { cause: error });
   } finally {
     options.signal?.removeEventListener('abort', abort);
   }
+}
+
+async function monitorPidIn(file: string): Promise<number> {
+  return Number((await readFile(file, 'utf8')).trim());
 }
 
 /** The last message in the runtime's JSON log; '' if there is none. */
@@ -190,18 +195,23 @@ const commonArguments = (options: {
 interface LaunchedMonitor {
   /**
    * Resolves when the monitor has reported the pid of the started process. `sync` is the monitor's paused pipe with the
-   * bytes after the report.
+   * bytes after the report. Without a report in time, and when `signal` cancels the start, the monitor and the runtime
+   * are killed before this method throws.
    */
-  begin(): Promise<{ readonly pid: number; readonly sync: Readable }>;
+  begin(signal?: AbortSignal): Promise<{ readonly pid: number; readonly sync: Readable }>;
   abandon(): void;
+}
+
+interface Launch {
+  readonly code: 'create-failed' | 'start-failed';
+  readonly standard?: readonly (number | 'ignore')[];
 }
 
 function launchMonitor(
   conmon: string,
   args: readonly string[],
   bundle: string,
-  code: 'create-failed' | 'start-failed',
-  standard: readonly (number | 'ignore')[] = ['ignore', 'ignore'],
+  { code, standard = ['ignore', 'ignore'] }: Launch,
 ): LaunchedMonitor {
   const child = spawn(conmon, args, {
     cwd: bundle,
@@ -229,12 +239,15 @@ function launchMonitor(
     child.unref();
   };
   return {
-    async begin() {
+    async begin(signal) {
       begun = true;
       try {
         // The monitor waits for this byte before it starts, so that its parent can first move it to another cgroup.
         start.end('\0');
-        const report = await Promise.race([reportOf(sync, code), failed]);
+        const report = await Promise.race([reportOf(sync, code, signal), failed]).catch(async (error: unknown) => {
+          await killMonitor(child, sync, join(bundle, 'monitor.pid'));
+          throw error;
+        });
         const pid = reportedNumber(report);
         if (pid === undefined || pid <= 0)
           throw new RuntimeError(
@@ -259,16 +272,34 @@ function launchMonitor(
   };
 }
 
+/** Kills a monitor that has not reported and the runtime that it started. */
+async function killMonitor(child: ChildProcess, sync: Readable, monitorPidFile: string): Promise<void> {
+  const closed = new Promise<void>((resolve) => sync.once('close', resolve));
+  sync.resume();
+  // The monitor forks before it starts the runtime, so that its pid may be unknown at first. It holds `sync` open.
+  for (let attempt = 0; attempt < KILL_ATTEMPTS && !sync.closed; attempt++) {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await killTree(await monitorPidIn(monitorPidFile).catch(() => 0));
+    await Promise.race([closed, sleep(KILL_PAUSE_MS)]);
+  }
+}
+
 /** First line of the monitor's report. The remaining bytes stay in `sync`. */
-function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promise<string> {
+function reportOf(sync: Readable, code: Launch['code'], signal: AbortSignal | undefined): Promise<string> {
   return new Promise<string>((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new RuntimeError(code, 'the container monitor gave no answer')),
-      CREATE_TIMEOUT_MS,
-    );
+    const fail = (message: string): void => {
+      stop();
+      reject(new RuntimeError(code, message));
+    };
+    const onAbort = (): void => fail('the creation was cancelled');
+    const timer = setTimeout(() => fail('the container monitor gave no answer'), CREATE_TIMEOUT_MS);
     let text = '';
-    const settle = (): void => {
+    const stop = (): void => {
       clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+    };
+    const settle = (): void => {
+      stop();
       sync.pause();
       sync.off('data', collect).off('end', settle).off('close', settle);
       resolve(text);
@@ -281,6 +312,8 @@ function reportOf(sync: Readable, code: 'create-failed' | 'start-failed'): Promi
       if (end + 1 < text.length) sync.unshift(text.slice(end + 1), 'utf8');
     };
     sync.on('data', collect).on('end', settle).on('close', settle);
+    if (signal?.aborted === true) onAbort();
+    else signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
 

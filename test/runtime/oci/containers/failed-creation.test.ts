@@ -1,6 +1,7 @@
 /** Creations of containers that fail leave nothing on the host. */
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { toUid } from '../../../../src/base/brand.ts';
@@ -12,14 +13,24 @@ inOwnNetworkNamespace(import.meta.url, () => {
   describe('failed creation of a container', { timeout: 60_000 }, () => {
     let lab: RuntimeLab;
     let imageId: string;
+    let directory: string;
+    const hangs = (): string => join(directory, 'hangs');
 
     before(async () => {
-      lab = await createRuntimeLab();
+      directory = await mkdtemp(join(tmpdir(), 'hanging-runc-'));
+      const runc = join(directory, 'runc');
+      // Hangs in `create` while the file exists, as runc does if a mount does not answer.
+      const script = `case " $* " in *" create "*) [ ! -e ${hangs()} ] || { echo $$ >${hangs()}; sleep 1000; };; esac`;
+      await writeFile(runc, `#!/bin/sh\n${script}\nexec runc "$@"\n`, { mode: 0o755 });
+      lab = await createRuntimeLab({ programs: { runc } });
       imageId = (await lab.runtime().images.status(BUSYBOX))?.id ?? '';
     });
-    after(() => lab?.cleanUp());
+    after(async () => {
+      await lab?.cleanUp();
+      await rm(directory, { recursive: true, force: true });
+    });
 
-    const create = async (name: string, prepared: boolean): Promise<string> => {
+    const create = async (name: string, prepared: boolean, signal?: AbortSignal): Promise<string> => {
       const sandbox = await lab.runtime().runPodSandbox({
         name,
         namespace: 'default',
@@ -65,7 +76,7 @@ inOwnNetworkNamespace(import.meta.url, () => {
           procMount: 'default',
         },
       };
-      return lab.runtime().createContainer(sandbox, config);
+      return lab.runtime().createContainer(sandbox, config, signal);
     };
     const assertNothingLeft = async (): Promise<void> => {
       const containers = join(lab.directory, 'state/containers');
@@ -81,6 +92,28 @@ inOwnNetworkNamespace(import.meta.url, () => {
         await mkdir(join(lab.logRoot, name), { recursive: true });
         await writeFile(join(lab.logRoot, name, 'main'), '');
         await assert.rejects(create(name, prepared), { code: 'create-failed', message: /EEXIST|ENOTDIR/ });
+        await assertNothingLeft();
+      });
+
+      it(`a cancelled creation ends the hanging runtime and leaves no files, ${prepared ? 'with' : 'without'} a prepared root`, async () => {
+        await writeFile(hangs(), '');
+        const cancel = new AbortController();
+        const creation = create(`cancelled-${prepared}`, prepared, cancel.signal);
+        creation.catch(() => {});
+        let pid = '';
+        while (pid === '') pid = (await readFile(hangs(), 'utf8')).trim();
+        await rm(hangs());
+        const startMs = performance.now();
+        cancel.abort();
+        await assert.rejects(creation, { code: 'create-failed', message: /cancelled/ });
+        assert.ok(performance.now() - startMs < 5_000);
+        // A killed process is visible until its parent has read its exit code.
+        const runs = (): Promise<boolean> =>
+          readFile(`/proc/${pid}/cmdline`, 'utf8').then(
+            (command) => command !== '',
+            () => false,
+          );
+        while (await runs()) assert.ok(performance.now() - startMs < 5_000, 'the runtime runs');
         await assertNothingLeft();
       });
     }
