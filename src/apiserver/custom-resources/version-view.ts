@@ -82,7 +82,7 @@ export class VersionView implements ObjectView {
     definition.custom?.coerce(document, true);
     // Objects of other API servers, and objects from before generations were introduced, have no generation.
     if ((stored.metadata?.generation ?? 0) === 0) stored.metadata = { ...stored.metadata, generation: 1 };
-    definition.setDefaults?.(stored);
+    definition.custom?.setStoredDefaults(document);
     return document;
   }
 

@@ -106,6 +106,32 @@ describe('hostile CustomResourceDefinitions', () => {
     assert.deepEqual(resource.body.spec, { property5: { a: 'd' } });
   });
 
+  it('rejects objects to which the defaults of their schema would add megabytes, without blocking', async () => {
+    const items = {
+      type: 'object',
+      properties: {
+        text: { type: 'string', default: 'x'.repeat(200) },
+        map: { type: 'object', default: { a: 'b', c: [1, 2] }, 'x-kubernetes-preserve-unknown-fields': true },
+      },
+    };
+    const created = await call('POST', DEFINITIONS, definition('swells', { list: { type: 'array', items } }));
+    assert.equal(created.code, 201, created.text);
+    const path = '/apis/bad.example.com/v1/namespaces/default/swells';
+    await until('served', async () => (await call('GET', path)).code === 200);
+    const swelling = (count: number, name: string): string =>
+      `{"apiVersion":"bad.example.com/v1","kind":"Kswells","metadata":{"name":"${name}"},"spec":{"list":[${Array(count).fill('{}').join(',')}]}}`;
+    const small = await raw(path, swelling(2, 'small'));
+    assert.equal(small.code, 201, small.text);
+    assert.deepEqual((small.body.spec['list'] as unknown[])[1], { text: 'x'.repeat(200), map: { a: 'b', c: [1, 2] } });
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const refused = await raw(path, swelling(800_000, 'large'));
+    delay.disable();
+    assert.equal(refused.code, 413, refused.text);
+    assert.match(refused.text, /the defaults of the schema would add more than 2097152 bytes to the object/);
+    assert.ok(delay.max / 1e6 < 1_000 * slack(), `the loop stood still for ${delay.max / 1e6} ms`);
+  });
+
   it('hostile CustomResourceDefinitions treat prototype names as plain data', async () => {
     const body = JSON.stringify(
       definition('protos', {

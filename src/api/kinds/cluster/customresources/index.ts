@@ -9,12 +9,13 @@ import { jsonEqual } from '../../../meta/equality.ts';
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import type { JsonObject, JsonValue, KubeObject } from '../../../meta/object.ts';
 import { nextGeneration } from '../../../meta/object.ts';
+import { ApiError } from '../../../meta/status.ts';
 import { finalizerWarnings } from '../../../meta/validation.ts';
 import type { CustomKind, KindDefinition, ScaleMapping, WriteStrategy } from '../../../registry/definition.ts';
 import { ALL_VERBS, keepGeneration, METADATA_AND_SPEC, metadataOf } from '../../../registry/strategies.ts';
 import type { DecodeFindings } from '../../../schema/decode.ts';
 import type { ObjectNode } from '../../../schema/node.ts';
-import { applyDefaults } from '../../../structural/defaults.ts';
+import { applyDefaults, MAX_DEFAULT_BYTES } from '../../../structural/defaults.ts';
 import { coerceMetadata, validateEmbedded } from '../../../structural/embedded.ts';
 import { simplePath, valueAt } from '../../../structural/json-paths.ts';
 import { mergeSchemaOf } from '../../../structural/merge-schema.ts';
@@ -127,11 +128,11 @@ export function customKind(
     storagePrefix: `${group}/${names.plural}`,
     allowUnconditionalUpdate: false,
     setDefaults(object, isApplied = false) {
-      const document = asJson(object);
-      applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
-      if (!lazy.embeds) return;
-      // Defaults may contain metadata of embedded resources with fields of a wrong type, which are dropped here.
-      coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
+      if (setDefaults(lazy, asJson(object), isApplied)) return;
+      throw new ApiError(
+        'RequestEntityTooLarge',
+        `${names.kind}: the defaults of the schema would add more than ${MAX_DEFAULT_BYTES} bytes to the object; send fewer items`,
+      );
     },
     strategy: mainStrategy(lazy, hasStatus, scale),
     ...(hasStatus ? { statusStrategy: statusStrategy(lazy, scale), statusResetFields: METADATA_AND_SPEC } : {}),
@@ -141,6 +142,14 @@ export function customKind(
     custom: customOf(lazy, definition, version, names.kind),
   };
   return kind;
+}
+
+/** Returns false if defaults are missing because of their size. */
+function setDefaults(lazy: VersionSchema, document: JsonObject, isApplied: boolean): boolean {
+  const isComplete = applyDefaults(lazy.schema, document, isApplied || lazy.preserves ? 'keep' : 'drop');
+  // Defaults may contain metadata of embedded resources with fields of a wrong type, which are dropped here.
+  if (lazy.embeds) coerceMetadata(lazy.schema, document, { unknownFields: [], typeErrors: [] }, true);
+  return isComplete;
 }
 
 function customOf(
@@ -159,6 +168,9 @@ function customOf(
       coerceMetadata(lazy.schema, document, findings, stored);
       findings.unknownFields.sort();
       return findings;
+    },
+    setStoredDefaults(document) {
+      setDefaults(lazy, document, false);
     },
     get mergeSchema() {
       return lazy.merge;
