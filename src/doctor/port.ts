@@ -468,6 +468,8 @@ export interface UpdateFacts {
   readonly failing: string | undefined;
   /** Last update of this host, if it was not completed. */
   readonly unfinished: string | undefined;
+  /** Error of a damaged record of the last update, with its remedy. */
+  readonly damaged?: string;
   /**
    * Release to which this host can return, and the observation that suggests it. Set only while no API server responds
    * to this master, or while components restart often soon after an update.

@@ -223,12 +223,13 @@ const update = check({
   group: 'cluster',
   explanation: 'The cluster has the newest imported release, and the last update of this host is complete.',
   needs: ['update', 'host'],
-  run: ({ update: { current, available, desired, failing, unfinished, former }, host }) => {
+  run: ({ update: { current, available, desired, failing, unfinished, damaged, former }, host }) => {
     const findings: Finding[] = [];
     const fix = 'kubectl get clusterversion version -o yaml; kubectl get clusteroperators';
     if (failing !== undefined) findings.push(error(`the update to ${desired} fails: ${failing}`, fix));
     else if (desired !== '' && desired !== current)
       findings.push(warning(`the update to ${desired} is not complete`, fix));
+    if (damaged !== undefined) findings.push(error(damaged, 'ls /usr/local/bin/hyperedge-*'));
     if (unfinished !== undefined) findings.push(warning(unfinished, 'journalctl -u hyperedge-update-guard -n 50'));
     if (former !== undefined) {
       const cause = `${former.cause}; this may be a defect of ${current}, which replaced ${former.version}`;

@@ -277,16 +277,17 @@ export async function updateFacts(context: DoctorContext): Promise<UpdateFacts> 
 
 /** Record of this host's last update. */
 export interface UpdateRecord {
-  /** Empty if the host has not been updated. */
-  readonly text: string;
+  readonly file: string;
+  /** Undefined if the host has not been updated. */
+  readonly text: string | undefined;
   readonly writtenMs: number;
 }
 
 /** Reads the record. Throws if it exists and cannot be read. */
 export async function readUpdateRecord(path: string): Promise<UpdateRecord> {
-  const text = await readFile(path, 'utf8').catch(ifMissing(''));
+  const text = await readFile(path, 'utf8').catch(ifMissing(undefined));
   const found = await stat(path).catch(ifMissing(undefined));
-  return { text, writtenMs: found?.mtimeMs ?? 0 };
+  return { file: path, text, writtenMs: found?.mtimeMs ?? 0 };
 }
 
 interface UpdatedHost {
@@ -298,7 +299,7 @@ interface UpdatedHost {
 
 /** Facts about the last update. `version`: undefined if the API server did not respond. */
 export function updateOf(record: UpdateRecord, version: ClusterVersion | undefined, host: UpdatedHost): UpdateFacts {
-  const last = parseSwitchRecord(record.text);
+  const { last, damaged } = readable(record);
   const unfinished =
     last === undefined || last.phase === 'done'
       ? undefined
@@ -312,8 +313,17 @@ export function updateOf(record: UpdateRecord, version: ClusterVersion | undefin
     available: (availableUpdates ?? []).map((each) => each.version),
     failing: conditions?.find(({ type, status }) => type === 'Failing' && status === 'True')?.message,
     unfinished,
+    ...(damaged === undefined ? {} : { damaged }),
     ...(cause === undefined ? {} : formerOf(last, cause)),
   };
+}
+
+function readable({ text, file }: UpdateRecord): { last?: SwitchRecord | undefined; damaged?: string } {
+  try {
+    return { last: parseSwitchRecord(text, file) };
+  } catch (error) {
+    return { damaged: messageOf(error) };
+  }
 }
 
 /** Time after an update during which repeated restarts suggest a defect of the release. */

@@ -43,7 +43,8 @@ export function hostAdministration(settings: Settings): HostAdministration {
     restart: async (component) => {
       await callControl(paths.controlSocket, 'POST', `/restart/${component}`, RESTART_TIMEOUT_MS);
     },
-    refusal: async () => updateInProgress(await readFile(paths.updateRecord, 'utf8').catch(ifMissing(''))),
+    refusal: async () =>
+      updateInProgress(await readFile(paths.updateRecord, 'utf8').catch(ifMissing(undefined)), paths.updateRecord),
     clock,
   });
   const withStore = (): void => {

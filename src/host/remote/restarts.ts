@@ -85,10 +85,10 @@ export class RemoteRestarts {
 
 /**
  * Reason to reject restarts while an update is in progress; undefined otherwise. An update is confirmed only if no
- * component restarts for a minute.
+ * component restarts for a minute. Throws CodedError 'damaged' if the record of the update in `file` is damaged.
  */
-export function updateInProgress(record: string): string | undefined {
-  const { phase, to } = parseSwitchRecord(record) ?? {};
+export function updateInProgress(record: string | undefined, file: string): string | undefined {
+  const { phase, to } = parseSwitchRecord(record, file) ?? {};
   if (phase !== 'trying' && phase !== 'rollingBack') return undefined;
   return `an update of this host to ${to} is in progress, which a restart can make fail; wait until it ends, or run hyperedge master-restart on the host`;
 }

@@ -184,7 +184,7 @@ async function beforeUpdate(
   recordFile: string,
   context: Pick<FallbackOptions, 'storage' | 'log'>,
 ): Promise<Fallback | undefined> {
-  const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(ifMissing('')));
+  const record = parseSwitchRecord(await readFile(recordFile, 'utf8').catch(ifMissing(undefined)), recordFile);
   const snapshot = snapshotAfterRollback(record, PRODUCT_VERSION);
   if (snapshot === undefined) return undefined;
   return fallbackOf(settings, { ...context, snapshots: { only: join(dirname(recordFile), snapshot) } });

@@ -16,6 +16,7 @@ export async function runGuard(executables: HostExecutables, clock: Clock, log: 
   const beganMs = clock.monotonicMs();
   let restarted = false;
   let starts: number | undefined;
+  let logged = '';
   for (;;) {
     try {
       const record = await executables.record();
@@ -41,7 +42,9 @@ export async function runGuard(executables: HostExecutables, clock: Clock, log: 
         await executables.restart();
       }
     } catch (error) {
-      log.warn('guard step failed; retrying', { error: messageOf(error) });
+      // A failure that an administrator has to repair would otherwise fill the log.
+      if (messageOf(error) !== logged) log.warn('guard step failed; retrying', { error: messageOf(error) });
+      logged = messageOf(error);
     }
     await new Promise<void>((resolve) => {
       clock.setTimer(POLL_MS, resolve);

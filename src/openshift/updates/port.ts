@@ -6,6 +6,7 @@ import type { ReleaseFile } from '../../api/releases/manifest.ts';
 import type { SwitchRecord } from './core/port.ts';
 
 export interface HostExecutables {
+  /** Undefined if the host was never updated. Throws CodedError 'damaged' and 'unreadable'. */
   record(): Promise<SwitchRecord | undefined>;
   /** Replaces the record atomically. Resolves when the record is on disk. */
   writeRecord(record: SwitchRecord): Promise<void>;

@@ -417,6 +417,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /0\.2\.0 is available/,
       /--to=0\.2\.0/,
     ],
+    ['update', { update: { ...HEALTHY.update, damaged: 'r.json is damaged' } }, 'error', /r\.json/, /hyperedge-\*/],
     [
       'update',
       { update: { ...HEALTHY.update, former: { version: '0.0.9', cause: 'no API server responds' } } },

@@ -7,6 +7,7 @@ const UPDATED_MS = Date.parse('2026-05-01T12:00:00Z');
 const MINUTE_MS = 60_000;
 const VERSION = { status: {} } as NonNullable<Parameters<typeof updateOf>[1]>;
 const record = {
+  file: '/record.json',
   text: JSON.stringify({ id: '2', from: '0.0.9', to: PRODUCT_VERSION, phase: 'done', message: '', timeoutMs: 1 }),
   writtenMs: UPDATED_MS,
 };
@@ -15,7 +16,7 @@ const apiServer = (restarts: number, startedMs: number) => ({
   restarts,
   startedAt: new Date(startedMs).toISOString(),
 });
-const former = (restarts: number, startedMs: number, nowMs: number, text = record.text) =>
+const former = (restarts: number, startedMs: number, nowMs: number, text: string | undefined = record.text) =>
   updateOf({ ...record, text }, VERSION, { isMaster: true, components: [apiServer(restarts, startedMs)], nowMs })
     .former;
 
@@ -33,11 +34,22 @@ test('suggests the former release when components restart often soon after an up
   // The clock was set back.
   assert.equal(former(4, startedMs, UPDATED_MS - MINUTE_MS), undefined);
   assert.equal(former(4, startedMs, nowMs, record.text.replace('"done"', '"failed"')), undefined);
-  assert.equal(former(4, startedMs, nowMs, ''), undefined);
+  assert.equal(
+    updateOf({ ...record, text: undefined }, VERSION, { isMaster: true, components: [], nowMs }).former,
+    undefined,
+  );
 });
 
 test('suggests the former release while no API server responds to a master', () => {
   const host = { isMaster: true, components: [], nowMs: UPDATED_MS + 30 * 24 * 60 * MINUTE_MS };
   assert.deepEqual(updateOf(record, undefined, host).former, { version: '0.0.9', cause: 'no API server responds' });
   assert.equal(updateOf(record, undefined, { ...host, isMaster: false }).former, undefined);
+});
+
+test('reports a damaged record of an update', () => {
+  const host = { isMaster: true, components: [], nowMs: UPDATED_MS };
+  const { damaged, unfinished } = updateOf({ ...record, text: '{' }, VERSION, host);
+  assert.match(damaged ?? '', /^\/record\.json: the record of the last update is damaged/);
+  assert.equal(unfinished, undefined);
+  assert.equal(updateOf({ ...record, text: undefined }, VERSION, host).damaged, undefined);
 });

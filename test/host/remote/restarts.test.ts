@@ -71,17 +71,13 @@ test('refuses to restart unknown components, and any component on a worker or du
 
 test('an update of the host that has begun and is not confirmed counts as in progress', () => {
   const record = { id: '3', from: '1.0.0', to: '2.0.0', message: '', timeoutMs: 1 };
-  const refused = (phase: string): boolean => updateInProgress(JSON.stringify({ ...record, phase })) !== undefined;
-  assert.deepEqual(['trying', 'rollingBack', 'done', 'failed', 'other'].map(refused), [
-    true,
-    true,
-    false,
-    false,
-    false,
-  ]);
+  const refused = (phase: string): boolean => updateInProgress(JSON.stringify({ ...record, phase }), 'f') !== undefined;
+  assert.deepEqual(['trying', 'rollingBack', 'done', 'failed'].map(refused), [true, true, false, false]);
   assert.match(
-    updateInProgress(JSON.stringify({ ...record, phase: 'trying' })) ?? '',
+    updateInProgress(JSON.stringify({ ...record, phase: 'trying' }), 'f') ?? '',
     /update of this host to 2\.0\.0/,
   );
-  for (const damaged of ['', '{', 'null', '[]']) assert.equal(updateInProgress(damaged), undefined);
+  assert.equal(updateInProgress(undefined, 'f'), undefined);
+  for (const damaged of ['', '{', 'null', '[]', JSON.stringify({ ...record, phase: 'other' })])
+    assert.throws(() => updateInProgress(damaged, 'f'), failsWith('damaged', /^f: /));
 });

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, symlink, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { silentLog } from '../../../src/base/log.ts';
+import { createLog, silentLog } from '../../../src/base/log.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import type { SwitchRecord } from '../../../src/openshift/updates/core/index.ts';
 import { runGuard } from '../../../src/openshift/updates/guard.ts';
@@ -152,4 +152,25 @@ test('rejects an update of an executable that hyperedge install has not installe
     restart: async () => {},
   });
   await assert.rejects(other.keepRunning('0.1.0'), /run hyperedge install first/);
+});
+
+test('waits with a damaged record, keeps the record, and rolls back once the record is repaired', {
+  timeout: 30_000,
+}, async () => {
+  const lines: string[] = [];
+  const log = createLog({ component: 'guard', level: 2, sink: { write: (line) => lines.push(line) }, nowMs: Date.now });
+  const file = join(root, 'state/record.json');
+  await executables.writeRecord(record());
+  await executables.setLink('0.2.0');
+  await writeFile(file, '{"id":"2","fr');
+  await assert.rejects(executables.record(), { code: 'damaged' });
+  const guard = runGuard(executables, clock, log);
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  assert.equal(await target(), 'hyperedge-0.2.0');
+  assert.equal(await readFile(file, 'utf8'), '{"id":"2","fr');
+  assert.deepEqual(lines.length, 1, 'logged once');
+  assert.match(lines[0] ?? '', /record\.json: the record of the last update is damaged/);
+  await executables.writeRecord(record());
+  await guard;
+  assert.equal(await target(), 'hyperedge-0.1.0');
 });

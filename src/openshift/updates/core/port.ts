@@ -1,4 +1,5 @@
 /** Record of a host's update on disk. */
+import { CodedError } from '../../../base/errors.ts';
 
 export interface SwitchRecord {
   /** ID of the `WantedUpdate`. */
@@ -31,8 +32,23 @@ export function snapshotAfterRollback(record: SwitchRecord | undefined, running:
 /** Pattern for the file names of snapshots. */
 const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 
-/** Parses a record. Undefined if the text is not a valid record. */
-export function parseSwitchRecord(text: string): SwitchRecord | undefined {
+/**
+ * Parses the record of `file`. `text` is undefined if the file is missing: the host was never updated. Throws CodedError
+ * 'damaged' if the text is not a record, because an update may be in progress or may have to be rolled back.
+ */
+export function parseSwitchRecord(text: string | undefined, file: string): SwitchRecord | undefined {
+  if (text === undefined) return undefined;
+  const record = switchRecordOf(text);
+  if (record === undefined)
+    throw new CodedError(
+      'damaged',
+      `${file}: the record of the last update is damaged; ` +
+        `run the install command of the release that this host should run, and then mv ${file} ${file}.damaged`,
+    );
+  return record;
+}
+
+function switchRecordOf(text: string): SwitchRecord | undefined {
   let given: Partial<Record<keyof SwitchRecord, unknown>> | null;
   try {
     given = JSON.parse(text);

@@ -44,10 +44,10 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
   return {
     startGuard: options.startGuard,
     restart: options.restart,
-    record: async () => parseSwitchRecord(await readOrEmpty(recordFile)),
+    record: async () => parseSwitchRecord(await readIfPresent(recordFile), recordFile),
     writeRecord: (record: SwitchRecord) => writeDurably(recordFile, `${JSON.stringify(record)}\n`),
     countStart: async (id) => {
-      const [known = '', count = ''] = (await readOrEmpty(`${recordFile}.starts`)).trim().split(' ');
+      const [known = '', count = ''] = ((await readIfPresent(`${recordFile}.starts`)) ?? '').trim().split(' ');
       const starts = known === id ? Number(count) + 1 : 1;
       await writeDurably(`${recordFile}.starts`, `${id} ${starts}\n`);
       return starts;
@@ -95,10 +95,10 @@ export function createExecutables(options: ExecutablesOptions): HostExecutables 
   };
 }
 
-/** Text of a file; '' if it is missing. After any other failure it is unknown whether an update is in progress. */
-async function readOrEmpty(path: string): Promise<string> {
+/** Text of a file. After any failure except a missing file, it is unknown whether an update is in progress. */
+async function readIfPresent(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8')
-    .catch(ifMissing(''))
+    .catch(ifMissing(undefined))
     .catch((error: unknown) => {
       throw new CodedError('unreadable', `cannot read ${path}: ${messageOf(error)}`, { cause: error });
     });

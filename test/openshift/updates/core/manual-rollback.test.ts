@@ -43,7 +43,7 @@ test('a manual rollback keeps a store that the former release can read', () => {
     readableLevel: 3,
     message: 'rolled back from 0.2.0 to 0.1.0 on the host',
   });
-  assert.deepEqual(parseSwitchRecord(JSON.stringify(planned)), planned);
+  assert.deepEqual(parseSwitchRecord(JSON.stringify(planned), 'record.json'), planned);
 });
 
 test('a manual rollback keeps a store of unknown level unless --restore-store is given', () => {

@@ -216,7 +216,10 @@ test('keeps the store snapshot when a return to the old release is requested bef
   assert.ok(step.step === 'write');
   assert.equal(step.record.phase, 'done');
   assert.equal(snapshotAfterRollback(step.record, '0.1.0'), 'store-0.1.0.db');
-  assert.equal(snapshotAfterRollback(parseSwitchRecord(JSON.stringify(step.record)), '0.1.0'), 'store-0.1.0.db');
+  assert.equal(
+    snapshotAfterRollback(parseSwitchRecord(JSON.stringify(step.record), 'record.json'), '0.1.0'),
+    'store-0.1.0.db',
+  );
   const again = nextSwitchStep({ record: step.record, link: '0.1.0', running: '0.1.0' }, { ...back, id: '8' });
   assert.ok(again.step === 'write');
   assert.equal(again.record.snapshot, 'store-0.1.0.db');
@@ -241,7 +244,7 @@ test('restores no store snapshot after a successful update, during a trial, or f
   assert.equal(snapshotAfterRollback(record({ phase: 'rollingBack' }), '0.1.0'), 'store-0.1.0.db');
 });
 
-test('an update ignores a damaged record of an earlier update', () => {
+test('a damaged record of an update is an error that names the file and the remedy', () => {
   for (const text of [
     '',
     '{',
@@ -250,5 +253,13 @@ test('an update ignores a damaged record of an earlier update', () => {
     '{"id":"1"}',
     '{"id":1,"from":"a","to":"b","phase":"done","message":"","timeoutMs":1}',
   ])
-    assert.equal(parseSwitchRecord(text), undefined, text);
+    assert.throws(
+      () => parseSwitchRecord(text, '/var/record.json'),
+      {
+        code: 'damaged',
+        message: /^\/var\/record\.json: .* is damaged; run the install command .* mv \/var\/record\.json/,
+      },
+      text,
+    );
+  assert.equal(parseSwitchRecord(undefined, '/var/record.json'), undefined);
 });
