@@ -68,123 +68,155 @@ const POLICIES: InformerOptions = { lastKnown: { set: 'network-policies' } };
 const NAMESPACES: InformerOptions = { lastKnown: { set: 'namespaces' } };
 const PODS: InformerOptions = { reduce: reducedPod, lastKnown: { set: 'policy-pods' } };
 
-export function createNetworkPolicies(deps: NetworkPolicyDeps): NetworkPolicies {
-  const { log, clock, packetFilter, config } = deps;
-  const { table } = config;
-  const planner = new PolicyPlanner(config);
-  const policies: Informer<NetworkPolicy> = deps.informers.informer(resources.networkPolicies, POLICIES);
-  const unsubscribe: (() => void)[] = [];
-  let loop: ApplyLoop | undefined;
-  let stopped = false;
-  // Resolves with a complete state: at start, and again after the first policy requires the pods.
-  let complete = Promise.withResolvers<void>();
-  let pods: Promise<void> | undefined;
-  let isComplete = false;
-  const readBack = createTableReadBack(deps);
-  let isDue = false;
-  const reportOversized = oversizedReport(log);
-  const turn = planningTurn(clock);
-  const apply = async (): Promise<void> => {
+export const createNetworkPolicies = (deps: NetworkPolicyDeps): NetworkPolicies => new PolicyEnforcement(deps);
+
+class PolicyEnforcement implements NetworkPolicies {
+  readonly #deps: NetworkPolicyDeps;
+  readonly #planner: PolicyPlanner;
+  readonly #turn: PlanningTurn;
+  readonly #readBack: ReadBack;
+  readonly #reportOversized: (policies: ReadonlySet<string>) => void;
+  readonly #unsubscribe: (() => void)[] = [];
+  #loop: ApplyLoop | undefined;
+  #isStopped = false;
+  /** Resolves with a complete state: at start, and again after the first policy requires the pods. */
+  #complete = Promise.withResolvers<void>();
+  #isComplete = false;
+  #followsPods = false;
+  /** Whether the rules in the kernel must be compared before the next program. */
+  #isComparisonDue = false;
+
+  constructor(deps: NetworkPolicyDeps) {
+    this.#deps = deps;
+    this.#planner = new PolicyPlanner(deps.config);
+    this.#turn = planningTurn(deps.clock);
+    this.#readBack = createTableReadBack(deps);
+    this.#reportOversized = oversizedReport(deps.log);
+  }
+
+  async start(attached: readonly AttachedPod[]): Promise<void> {
+    const { packetFilter, informers, clock, log } = this.#deps;
+    for (const { namespace, name, ips } of attached) this.#planner.attach(namespace, name, ips);
+    const problem = await packetFilter.probe();
+    if (this.#isStopped) return;
+    if (problem !== undefined) {
+      log.error('network policies are not enforced on this host: no usable nft', { why: problem });
+      this.#complete.resolve();
+      return;
+    }
+    const apply = (): Promise<void> => this.#apply();
+    this.#loop = startApplyLoop({ apply, failure: 'network policies not applied; retrying', clock, log });
+    const policies: Informer<NetworkPolicy> = informers.informer(resources.networkPolicies, POLICIES);
+    this.#follow(
+      policies,
+      (policy) => {
+        this.#planner.setPolicy(policy);
+        void this.#followPods();
+      },
+      (key) => this.#planner.deletePolicy(key),
+    );
+    await policies.synced;
+    if (!this.#followsPods && !this.#isStopped) this.#completed();
+  }
+
+  async admit(namespace: string, name: string, ips: readonly string[]): Promise<void> {
+    const { clock, log } = this.#deps;
+    this.#turn.change(() => this.#planner.attach(namespace, name, ips));
+    this.#loop?.touch();
+    if (!(await inTime(clock, this.#complete.promise, FIRST_STATE_MS))) {
+      log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
+      return;
+    }
+    const loop = this.#loop;
+    // While a program is planned, the planner does not have the new addresses yet, so `isIsolated` is not decisive.
+    if (loop === undefined || (!this.#turn.isPlanning && !this.#planner.isIsolated(namespace, name))) return;
+    if (await inTime(clock, loop.settled(), APPLY_MS)) return;
+    throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
+  }
+
+  release(namespace: string, name: string): void {
+    this.#turn.change(() => this.#planner.detach(namespace, name));
+    this.#loop?.touch();
+  }
+
+  async verify(damaged: ReadonlySet<string>): Promise<void> {
+    this.#isComparisonDue = true;
+    if (damaged.has(`inet ${this.#deps.config.table}`)) this.#turn.change(() => this.#planner.reset());
+    this.#loop?.touch();
+    await this.#loop?.settled();
+  }
+
+  async stop(options?: { readonly keepRules?: boolean }): Promise<void> {
+    this.#isStopped = true;
+    this.#readBack.stop();
+    for (const each of this.#unsubscribe) each();
+    await this.#loop?.stop();
+    if (options?.keepRules === true || this.#loop === undefined) return;
+    const { packetFilter, log, config } = this.#deps;
+    const { table } = config;
+    await packetFilter
+      .apply(`add table inet ${table}\ndelete table inet ${table}\n`)
+      .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
+  }
+
+  /** Applies the difference between the rules in the kernel and the planned ones. */
+  async #apply(): Promise<void> {
     // Rules from an incomplete list of pods would deny permitted traffic.
-    if (!isComplete) return;
-    if (isDue && (await isChangedExternally(readBack, deps))) planner.reset();
-    isDue = false;
-    const program = await turn.plan(planner.programSteps());
-    reportOversized(planner.oversized);
+    if (!this.#isComplete) return;
+    if (this.#isComparisonDue && (await isChangedExternally(this.#readBack, this.#deps))) this.#planner.reset();
+    this.#isComparisonDue = false;
+    const program = await this.#turn.plan(this.#planner.programSteps());
+    this.#reportOversized(this.#planner.oversized);
     if (program === '') return;
-    readBack.applying();
-    await packetFilter.apply(program).catch((error: unknown) => {
-      planner.reset();
+    this.#readBack.applying();
+    await this.#deps.packetFilter.apply(program).catch((error: unknown) => {
+      this.#planner.reset();
       throw error;
     });
-    readBack.applied();
-    log.v(4, 'network policies applied', { policies: planner.policies });
-  };
-  const follow = <T extends KubeObject>(
-    informer: Informer<T>,
-    set: (object: T) => void,
-    remove: (key: string) => void,
-  ): void => {
-    unsubscribe.push(followInformer(informer, set, remove, turn.change, () => loop?.touch()));
-  };
-  const followPods = async (): Promise<void> => {
-    if (isComplete) complete = Promise.withResolvers();
-    isComplete = false;
-    const namespaces: Informer<Namespace> = deps.informers.informer(resources.namespaces, NAMESPACES);
-    const found: Informer<Pod> = deps.informers.informer(resources.pods, PODS);
-    follow(
+    this.#readBack.applied();
+    this.#deps.log.v(4, 'network policies applied', { policies: this.#planner.policies });
+  }
+
+  /** Starts to watch namespaces and pods, unless that has already begun. */
+  async #followPods(): Promise<void> {
+    if (this.#followsPods) return;
+    this.#followsPods = true;
+    if (this.#isComplete) this.#complete = Promise.withResolvers();
+    this.#isComplete = false;
+    const planner = this.#planner;
+    const namespaces: Informer<Namespace> = this.#deps.informers.informer(resources.namespaces, NAMESPACES);
+    const pods: Informer<Pod> = this.#deps.informers.informer(resources.pods, PODS);
+    this.#follow(
       namespaces,
       ({ metadata }) => planner.setNamespace(metadata?.name ?? '', metadata?.labels ?? {}),
       (key) => planner.deleteNamespace(key),
     );
-    follow(
-      found,
+    this.#follow(
+      pods,
       (pod) => setPod(planner, pod),
       (key) => planner.deletePod(key),
     );
-    await Promise.all([namespaces.synced, found.synced]);
-    isComplete = true;
-    complete.resolve();
-    loop?.touch();
-  };
-  return {
-    async start(attached) {
-      for (const { namespace, name, ips } of attached) planner.attach(namespace, name, ips);
-      const problem = await packetFilter.probe();
-      if (stopped) return;
-      if (problem !== undefined) {
-        log.error('network policies are not enforced on this host: no usable nft', { why: problem });
-        complete.resolve();
-        return;
-      }
-      loop = startApplyLoop({ apply, failure: 'network policies not applied; retrying', clock, log });
-      follow(
-        policies,
-        (policy) => {
-          planner.setPolicy(policy);
-          pods ??= followPods();
-        },
-        (key) => planner.deletePolicy(key),
-      );
-      await policies.synced;
-      if (pods !== undefined || stopped) return;
-      isComplete = true;
-      complete.resolve();
-      loop.touch();
-    },
-    async admit(namespace, name, ips) {
-      turn.change(() => planner.attach(namespace, name, ips));
-      loop?.touch();
-      if (!(await inTime(clock, complete.promise, FIRST_STATE_MS))) {
-        log.warn('pod admitted before network policies are known', { pod: `${namespace}/${name}` });
-        return;
-      }
-      // While a program is planned, the planner does not have the new addresses yet, so `isIsolated` is not decisive.
-      if (loop === undefined || (!turn.isPlanning && !planner.isIsolated(namespace, name))) return;
-      if (await inTime(clock, loop.settled(), APPLY_MS)) return;
-      throw new CodedError('network-policy', `pod ${namespace}/${name}: its network policies are not applied yet`);
-    },
-    release(namespace, name) {
-      turn.change(() => planner.detach(namespace, name));
-      loop?.touch();
-    },
-    async verify(damaged) {
-      isDue = true;
-      if (damaged.has(`inet ${table}`)) turn.change(() => planner.reset());
-      loop?.touch();
-      await loop?.settled();
-    },
-    async stop(options) {
-      stopped = true;
-      readBack.stop();
-      for (const each of unsubscribe) each();
-      await loop?.stop();
-      if (options?.keepRules === true || loop === undefined) return;
-      await packetFilter
-        .apply(`add table inet ${table}\ndelete table inet ${table}\n`)
-        .catch((error: unknown) => log.warn('network policy rules not removed', { table, error: messageOf(error) }));
-    },
-  };
+    await Promise.all([namespaces.synced, pods.synced]);
+    this.#completed();
+  }
+
+  #completed(): void {
+    this.#isComplete = true;
+    this.#complete.resolve();
+    this.#loop?.touch();
+  }
+
+  /** Starts the informer. `set` and `remove` change the planner. */
+  #follow<T extends KubeObject>(informer: Informer<T>, set: (object: T) => void, remove: (key: string) => void): void {
+    const change = (make: () => void): void => {
+      this.#turn.change(make);
+      this.#loop?.touch();
+    };
+    const changed = (object: T): void => change(() => set(object));
+    const deleted = (object: T): void => change(() => remove(objectKey(object)));
+    this.#unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
+    informer.start();
+  }
 }
 
 function setPod(planner: PolicyPlanner, pod: Pod): void {
@@ -257,27 +289,6 @@ async function isChangedExternally(readBack: ReadBack, { log, config }: NetworkP
     log.v(2, 'network policy rules not compared', { ...config, error: messageOf(error) });
     return false;
   }
-}
-
-/** Starts the informer. Returns an unsubscribe function. */
-function followInformer<T extends KubeObject>(
-  informer: Informer<T>,
-  set: (object: T) => void,
-  remove: (key: string) => void,
-  change: PlanningTurn['change'],
-  touch: () => void,
-): () => void {
-  const changed = (object: T): void => {
-    change(() => set(object));
-    touch();
-  };
-  const deleted = (object: T): void => {
-    change(() => remove(objectKey(object)));
-    touch();
-  };
-  const unsubscribe = informer.onChange({ added: changed, updated: changed, deleted });
-  informer.start();
-  return unsubscribe;
 }
 
 /** Resolves with true when `work` is done, or with false if `ms` pass before. */

@@ -2,7 +2,7 @@
  * Router of one host: watches routes, ingresses, HTTP routes and their backends, and passes a new table to the proxy at
  * each change. Source: OpenShift's documentation, "Route configuration"; networking.k8s.io/v1; Gateway API.
  */
-import type { Secret, Service } from '../../api/generated/core/v1.ts';
+import type { Namespace, Secret, Service } from '../../api/generated/core/v1.ts';
 import type { EndpointSlice } from '../../api/generated/discovery/v1.ts';
 import type { Ingress, IngressClass } from '../../api/generated/networking/v1.ts';
 import { type KubeObject, objectKey } from '../../api/meta/object.ts';
@@ -70,123 +70,179 @@ const DEFAULT_CERTIFICATE = { namespace: 'openshift-ingress', name: 'router-cert
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const BY_SERVICE = 'router-service';
 
-export function createRouter(deps: RouterDeps): Router {
-  const { informers, config, log, clock } = deps;
-  const balancer = new Balancer(() => deps.random.random());
-  const routes: Informer<Route> = informers.informer(resources.routes);
-  const ingresses: Informer<Ingress> = informers.informer(resources.ingresses);
-  const classes: Informer<IngressClass> = informers.informer(resources.ingressClasses);
-  const services: Informer<Service> = informers.informer(resources.services, { lastKnown: { set: 'services' } });
-  const proxy = deps.proxies.create(config, balancer, (key) => {
-    const service = services.get(key);
-    if (service !== undefined) deps.needPods(service);
-  });
-  const slices: Informer<EndpointSlice> = informers.informer(resources.endpointSlices, {
-    lastKnown: { set: 'endpoint-slices' },
-  });
-  const gatewayObjects: Informer<Gateway> = informers.informer(gateways);
-  const httpRouteObjects: Informer<HttpRoute> = informers.informer(httpRoutes);
-  const grantObjects: Informer<ReferenceGrant> = informers.informer(referenceGrants);
-  const namespaces = config.namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces);
-  const unsubscribe: (() => void)[] = [];
+export const createRouter = (deps: RouterDeps): Router => new HostRouter(deps);
+
+class HostRouter implements Router {
+  readonly #deps: RouterDeps;
+  readonly #objects: RoutedObjects;
+  /** Certificates of ingresses and gateways, and the cluster's default certificate. */
+  readonly #secrets: NamedInformers<Secret>;
+  readonly #ownCertificate: OwnCertificate;
+  readonly #balancer: Balancer;
+  readonly #proxy: ReturnType<ProxyFactory['create']>;
+  readonly #unsubscribe: (() => void)[] = [];
   /** Services in the table. Changes of other services are ignored. */
-  let used: ReadonlySet<string> = new Set();
-  let loop: ApplyLoop | undefined;
-  let stopped = false;
+  #usedServices: ReadonlySet<string> = new Set();
+  #loop: ApplyLoop | undefined;
+  #isStopped = false;
 
-  const touch = (): void => loop?.touch();
-  const follow = <T extends KubeObject>(informer: Informer<T>, concerns: (object: T) => boolean = () => true): void => {
+  constructor(deps: RouterDeps) {
+    const { informers, config } = deps;
+    this.#deps = deps;
+    const objects = routedObjects(informers, config.namespaceSelector);
+    this.#objects = objects;
+    this.#balancer = new Balancer(() => deps.random.random());
+    this.#proxy = deps.proxies.create(config, this.#balancer, (key) => {
+      const service = objects.services.get(key);
+      if (service !== undefined) deps.needPods(service);
+    });
+    this.#secrets = new NamedInformers<Secret>(
+      (type, options) => informers.informer(type, options),
+      resources.secrets,
+      this.#touch,
+    );
+    this.#ownCertificate = new OwnCertificate({ ...deps, read: config.ownCertificate, changed: this.#touch });
+  }
+
+  readonly #touch = (): void => this.#loop?.touch();
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { routes, ingresses, classes, services, slices } = this.#objects;
+    slices.addIndex(BY_SERVICE, (slice) => [serviceOf(slice)]);
+    const apply = (): Promise<void> => this.#apply();
+    this.#loop = startApplyLoop({ apply, failure: 'routing table not replaced; retrying', clock, log });
+    this.#followObjects();
+    await this.#ownCertificate.start();
+    await this.#proxy.start();
+    // The first table is built after the informers have synced. An incomplete table would return 503 for routes that
+    // an earlier process served.
+    await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
+    if (!this.#isStopped) this.#touch();
+  }
+
+  metrics(): string {
+    return this.#proxy.metrics();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#ownCertificate.stop();
+    for (const each of this.#unsubscribe) each();
+    await this.#loop?.stop();
+    this.#secrets.stop();
+    await this.#proxy.stop();
+  }
+
+  #followObjects(): void {
+    const { routes, ingresses, classes, services, slices, gatewayApi, namespaces } = this.#objects;
+    this.#follow(routes);
+    this.#follow(ingresses);
+    this.#follow(classes);
+    this.#follow(services, (service) => this.#usedServices.has(objectKey(service)));
+    this.#follow(slices, (slice) => this.#usedServices.has(serviceOf(slice)));
+    this.#follow(gatewayApi.gateways);
+    this.#follow(gatewayApi.routes);
+    this.#follow(gatewayApi.grants);
+    if (namespaces !== undefined) this.#follow(namespaces);
+  }
+
+  #follow<T extends KubeObject>(informer: Informer<T>, concerns: (object: T) => boolean = () => true): void {
     const wake = (object: T): void => {
-      if (concerns(object)) touch();
+      if (concerns(object)) this.#touch();
     };
-    unsubscribe.push(informer.onChange({ added: wake, updated: wake, deleted: wake }));
+    this.#unsubscribe.push(informer.onChange({ added: wake, updated: wake, deleted: wake }));
     informer.start();
-  };
-  const serviceOf = ({ metadata }: EndpointSlice): string =>
-    `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`;
-  const secrets = new NamedInformers<Secret>(
-    (type, options) => informers.informer(type, options),
-    resources.secrets,
-    touch,
-  );
-  const certificate = (namespace: string, name: string): Certificate | undefined =>
-    certificateOf(secrets.get(`${namespace}/${name}`));
+  }
 
-  const own = new OwnCertificate({ ...deps, read: config.ownCertificate, changed: touch });
-
-  const isOurs = ({ metadata }: KubeObject): boolean => {
-    const { routeSelector, namespaceSelector } = config;
-    if (routeSelector !== undefined && !matchesLabels(routeSelector, metadata?.labels)) return false;
-    if (namespaceSelector === undefined) return true;
-    return matchesLabels(namespaceSelector, namespaces?.get(metadata?.namespace ?? '')?.metadata?.labels);
-  };
-
-  const apply = async (): Promise<void> => {
+  /** Builds the routing table from the current objects and passes it to the proxy. */
+  async #apply(): Promise<void> {
+    const { config, clock, log, verify } = this.#deps;
+    const { routes, ingresses, classes, services, slices, gatewayApi } = this.#objects;
+    const isOurs = (object: KubeObject): boolean => this.#isOurs(object);
     const ingressClasses = classes.list();
     const served = ingresses.list().filter((ingress) => isServed(ingress, ingressClasses) && isOurs(ingress));
-    const byCluster = objectKey({ metadata: { ...DEFAULT_CERTIFICATE } });
-    const permits = permitsOf(grantObjects.list());
-    const ofGateways = gatewayObjects.list().filter(isOwnGateway);
-    secrets.follow(
-      new Set([
-        byCluster,
-        ...served.flatMap(secretsOf),
-        ...ofGateways.flatMap((each) => secretsOfGateway(each, permits)),
-      ]),
-    );
-    const byDefault = own.current ?? certificate(DEFAULT_CERTIFICATE.namespace, DEFAULT_CERTIFICATE.name);
-    if (byDefault !== undefined) proxy.useDefaultCertificate(byDefault);
+    const permits = permitsOf(gatewayApi.grants.list());
+    const ownGateways = gatewayApi.gateways.list().filter(isOwnGateway);
+    this.#followSecrets([
+      ...served.flatMap(secretsOf),
+      ...ownGateways.flatMap((each) => secretsOfGateway(each, permits)),
+    ]);
+    this.#useDefaultCertificate();
     const steps = routingSteps({
       routes: routes.list().filter(isOurs),
       ingresses: served,
       ingressClasses,
-      httpRoutes: httpRouteObjects.list().filter(isOurs),
-      gateways: ofGateways,
+      httpRoutes: gatewayApi.routes.list().filter(isOurs),
+      gateways: ownGateways,
       permits,
       service: (key) => services.get(key),
       slices: (service) => slices.byIndex(BY_SERVICE, service),
-      certificate,
-      check: deps.verify,
+      certificate: this.#certificate,
+      check: verify,
       ports: { http: config.httpPort, https: config.httpsPort },
       policy: config.policy,
     });
     const { table } = await inTurns(steps, clock);
-    used = new Set(table.rows.flatMap(({ backend }) => backend.pools.map(({ service }) => service)));
-    balancer.retain(idsOf(table));
-    proxy.swap(table);
+    this.#usedServices = new Set(table.rows.flatMap(({ backend }) => backend.pools.map(({ service }) => service)));
+    this.#balancer.retain(idsOf(table));
+    this.#proxy.swap(table);
     log.v(4, 'routing table replaced', { rows: table.size });
-  };
+  }
 
-  return {
-    async start() {
-      slices.addIndex(BY_SERVICE, (slice) => [serviceOf(slice)]);
-      loop = startApplyLoop({ apply, failure: 'routing table not replaced; retrying', clock, log });
-      follow(routes);
-      follow(ingresses);
-      follow(classes);
-      follow(services, (service) => used.has(objectKey(service)));
-      follow(slices, (slice) => used.has(serviceOf(slice)));
-      follow(gatewayObjects);
-      follow(httpRouteObjects);
-      follow(grantObjects);
-      if (namespaces !== undefined) follow(namespaces);
-      await own.start();
-      await proxy.start();
-      // The first table is built after the informers have synced. An incomplete table would return 503 for routes that
-      // an earlier process served.
-      await Promise.all([routes, ingresses, classes, services, slices].map((informer) => informer.synced));
-      if (!stopped) touch();
-    },
-    metrics: () => proxy.metrics(),
-    async stop() {
-      stopped = true;
-      own.stop();
-      for (const each of unsubscribe) each();
-      await loop?.stop();
-      secrets.stop();
-      await proxy.stop();
-    },
-  };
+  /** Whether the selectors of this host include the object. */
+  #isOurs({ metadata }: KubeObject): boolean {
+    const { routeSelector, namespaceSelector } = this.#deps.config;
+    if (routeSelector !== undefined && !matchesLabels(routeSelector, metadata?.labels)) return false;
+    if (namespaceSelector === undefined) return true;
+    const namespace = this.#objects.namespaces?.get(metadata?.namespace ?? '');
+    return matchesLabels(namespaceSelector, namespace?.metadata?.labels);
+  }
+
+  #followSecrets(keys: readonly string[]): void {
+    this.#secrets.follow(new Set([objectKey({ metadata: { ...DEFAULT_CERTIFICATE } }), ...keys]));
+  }
+
+  readonly #certificate = (namespace: string, name: string): Certificate | undefined =>
+    certificateOf(this.#secrets.get(`${namespace}/${name}`));
+
+  #useDefaultCertificate(): void {
+    const { namespace, name } = DEFAULT_CERTIFICATE;
+    const certificate = this.#ownCertificate.current ?? this.#certificate(namespace, name);
+    if (certificate !== undefined) this.#proxy.useDefaultCertificate(certificate);
+  }
 }
+
+interface RoutedObjects {
+  readonly routes: Informer<Route>;
+  readonly ingresses: Informer<Ingress>;
+  readonly classes: Informer<IngressClass>;
+  readonly services: Informer<Service>;
+  readonly slices: Informer<EndpointSlice>;
+  readonly gatewayApi: {
+    readonly gateways: Informer<Gateway>;
+    readonly routes: Informer<HttpRoute>;
+    readonly grants: Informer<ReferenceGrant>;
+  };
+  /** Undefined if routes are not selected by namespace. */
+  readonly namespaces: Informer<Namespace> | undefined;
+}
+
+const routedObjects = (informers: InformerFactory, namespaceSelector: LabelSelector | undefined): RoutedObjects => ({
+  routes: informers.informer(resources.routes),
+  ingresses: informers.informer(resources.ingresses),
+  classes: informers.informer(resources.ingressClasses),
+  services: informers.informer(resources.services, { lastKnown: { set: 'services' } }),
+  slices: informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } }),
+  gatewayApi: {
+    gateways: informers.informer(gateways),
+    routes: informers.informer(httpRoutes),
+    grants: informers.informer(referenceGrants),
+  },
+  namespaces: namespaceSelector === undefined ? undefined : informers.informer(resources.namespaces),
+});
+
+const serviceOf = ({ metadata }: EndpointSlice): string =>
+  `${metadata?.namespace ?? ''}/${metadata?.labels?.[SERVICE_NAME] ?? ''}`;
 
 const idsOf = (table: RoutingTable): Set<string> => new Set(table.rows.map(({ backend }) => backend.id));

@@ -17,7 +17,7 @@ import { lastKnownNode } from '../pods/core/index.ts';
 import { ServicePlanner } from './core/index.ts';
 import type { HealthPorts, PacketFilter, StreamForwarder } from './core/port.ts';
 import { createFilterMode } from './filter-mode.ts';
-import { createHealthChecks } from './health-checks.ts';
+import { createHealthChecks, type HealthChecks } from './health-checks.ts';
 import { type Idling, type IdlingDeps, startIdling } from './idling.ts';
 import type { ProxyConfig, ProxyMode } from './mode.ts';
 import { createUserspaceMode } from './userspace-mode.ts';
@@ -53,120 +53,135 @@ const LISTENING_MS = 15_000;
 /** Number of services that are planned before the mode gets their ports. */
 const PLANNED_AT_ONCE = 200;
 
-export function createProxy(deps: ProxyDeps): Proxy {
-  const services: Informer<Service> = deps.informers.informer(resources.services, {
-    lastKnown: { set: 'services' },
-  });
-  const slices: Informer<EndpointSlice> = deps.informers.informer(resources.endpointSlices, {
-    lastKnown: { set: 'endpoint-slices' },
-  });
+export const createProxy = (deps: ProxyDeps): Proxy => new ServiceProxy(deps);
+
+class ServiceProxy implements Proxy {
+  readonly #deps: ProxyDeps;
+  readonly #services: Informer<Service>;
+  readonly #slices: Informer<EndpointSlice>;
   /** Nodes are read only for the addresses of other hosts. Forwarding does not wait for them. */
-  const nodes: Informer<Node> = deps.informers.informer(resources.nodes, {
-    lastKnown: { set: 'nodes', kept: lastKnownNode },
-  });
-  const planner = new ServicePlanner(deps.config);
-  const health = createHealthChecks(deps.healthPorts, deps.log);
-  const unsubscribe: (() => void)[] = [];
-  let mode: ProxyMode | undefined;
-  let idling: Idling | undefined;
-  let stopped = false;
-  let loop: ApplyLoop | undefined;
-  let listening: Timer | undefined;
-  const readListening = async (): Promise<void> => {
-    if (deps.config.listening === undefined || stopped) return;
-    planner.setListening(await deps.config.listening.read());
-    if (planner.isChanged) loop?.touch();
-    if (!stopped) listening = deps.clock.setTimer(LISTENING_MS, () => void readListening());
-  };
-  const follow = <T extends KubeObject>(
-    informer: Informer<T>,
-    set: (object: T) => void,
-    remove: (key: string) => void,
-  ): void => {
+  readonly #nodes: Informer<Node>;
+  readonly #planner: ServicePlanner;
+  readonly #health: HealthChecks;
+  readonly #unsubscribe: (() => void)[] = [];
+  #mode: ProxyMode | undefined;
+  #idling: Idling | undefined;
+  #isStopped = false;
+  #loop: ApplyLoop | undefined;
+  #listening: Timer | undefined;
+
+  constructor(deps: ProxyDeps) {
+    const { informers } = deps;
+    this.#deps = deps;
+    this.#services = informers.informer(resources.services, { lastKnown: { set: 'services' } });
+    this.#slices = informers.informer(resources.endpointSlices, { lastKnown: { set: 'endpoint-slices' } });
+    this.#nodes = informers.informer(resources.nodes, { lastKnown: { set: 'nodes', kept: lastKnownNode } });
+    this.#planner = new ServicePlanner(deps.config);
+    this.#health = createHealthChecks(deps.healthPorts, deps.log);
+  }
+
+  async start(): Promise<void> {
+    const { clock, log } = this.#deps;
+    const mode = await chooseMode(this.#deps);
+    this.#mode = mode;
+    log.info('service proxy starting', { mode: mode.name });
+    await mode.prepare().catch((error: unknown) => {
+      log.warn('service rules of an earlier process not restricted', { error: messageOf(error) });
+    });
+    this.#followObjects();
+    await Promise.all([this.#services.synced, this.#slices.synced, this.#readListening()]);
+    if (this.#isStopped) return;
+    if (mode.name === 'nftables')
+      this.#idling = startIdling(idlingDeps(this.#deps, this.#services, this.#slices, this.#planner));
+    const apply = (): Promise<void> => this.#syncOnce(mode);
+    const loop = startApplyLoop({ apply, failure: 'service rules not applied; retrying', clock, log });
+    this.#loop = loop;
+    await apply().catch((error: unknown) => {
+      log.warn('service rules not applied; retrying', { error: messageOf(error) });
+      loop.touch();
+    });
+  }
+
+  setFailedNodes(names: ReadonlySet<string>): void {
+    this.#planner.setFailedNodes(names);
+    this.#loop?.touch();
+  }
+
+  async verify(damaged: ReadonlySet<string>): Promise<void> {
+    if (this.#loop === undefined) return;
+    this.#mode?.verify?.(damaged);
+    this.#idling?.verify(damaged);
+    this.#loop.touch();
+    await this.#loop.settled();
+  }
+
+  async stop(options?: { readonly keepRules?: boolean }): Promise<void> {
+    const keepRules = options?.keepRules === true;
+    this.#isStopped = true;
+    this.#listening?.cancel();
+    for (const each of this.#unsubscribe) each();
+    await this.#loop?.stop();
+    await this.#health.stop();
+    await this.#idling?.stop({ keepRules });
+    if (!keepRules) await this.#mode?.stop();
+  }
+
+  #followObjects(): void {
+    const planner = this.#planner;
+    this.#follow(
+      this.#services,
+      (service) => planner.setService(service),
+      (key) => planner.deleteService(key),
+    );
+    this.#follow(
+      this.#slices,
+      (slice) => planner.setSlice(slice),
+      (key) => planner.deleteSlice(key),
+    );
+    this.#follow(
+      this.#nodes,
+      (node) => planner.setNode(node),
+      (name) => planner.deleteNode(name),
+    );
+  }
+
+  #follow<T extends KubeObject>(informer: Informer<T>, set: (object: T) => void, remove: (key: string) => void): void {
     const changed = (object: T): void => {
       set(object);
-      loop?.touch();
+      this.#loop?.touch();
     };
     const deleted = (object: T): void => {
       remove(objectKey(object));
-      loop?.touch();
+      this.#loop?.touch();
     };
-    unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
+    this.#unsubscribe.push(informer.onChange({ added: changed, updated: changed, deleted }));
     informer.start();
-  };
+  }
 
-  const syncOnce = async (chosen: ProxyMode): Promise<void> => {
-    planner.setHostAddresses(deps.config.hostAddresses());
+  /** Reads the listening sockets of the host periodically, if that is configured. */
+  async #readListening(): Promise<void> {
+    const { config, clock } = this.#deps;
+    if (config.listening === undefined || this.#isStopped) return;
+    this.#planner.setListening(await config.listening.read());
+    if (this.#planner.isChanged) this.#loop?.touch();
+    if (!this.#isStopped) this.#listening = clock.setTimer(LISTENING_MS, () => void this.#readListening());
+  }
+
+  /** Plans and applies changes until no further change has arrived in the meantime. */
+  async #syncOnce(mode: ProxyMode): Promise<void> {
+    const { config, clock, log } = this.#deps;
+    this.#planner.setHostAddresses(config.hostAddresses());
     for (;;) {
-      const { changed, refused } = await inTurns(planner.changeSteps(PLANNED_AT_ONCE), deps.clock);
+      const { changed, refused } = await inTurns(this.#planner.changeSteps(PLANNED_AT_ONCE), clock);
       for (const { service, address, why } of refused)
-        deps.log.warn('service address not forwarded', { service, address, why });
-      await inTurns(chosen.change(changed), deps.clock);
-      if (changed.size > 0) idling?.planned();
-      if (!planner.isChanged) break;
-      await new Promise<void>((resolve) => void deps.clock.setTimer(0, resolve));
+        log.warn('service address not forwarded', { service, address, why });
+      await inTurns(mode.change(changed), clock);
+      if (changed.size > 0) this.#idling?.planned();
+      if (!this.#planner.isChanged) break;
+      await new Promise<void>((resolve) => void clock.setTimer(0, resolve));
     }
-    await Promise.all([chosen.sync(() => planner.ports()), health.sync(planner.healthChecks())]);
-  };
-
-  return {
-    async start() {
-      mode = await chooseMode(deps);
-      deps.log.info('service proxy starting', { mode: mode.name });
-      await mode.prepare().catch((error: unknown) => {
-        deps.log.warn('service rules of an earlier process not restricted', { error: messageOf(error) });
-      });
-      follow(
-        services,
-        (service) => planner.setService(service),
-        (key) => planner.deleteService(key),
-      );
-      follow(
-        slices,
-        (slice) => planner.setSlice(slice),
-        (key) => planner.deleteSlice(key),
-      );
-      follow(
-        nodes,
-        (node) => planner.setNode(node),
-        (name) => planner.deleteNode(name),
-      );
-      await Promise.all([services.synced, slices.synced, readListening()]);
-      if (stopped) return;
-      if (mode.name === 'nftables') idling = startIdling(idlingDeps(deps, services, slices, planner));
-      const chosen = mode;
-      loop = startApplyLoop({
-        apply: () => syncOnce(chosen),
-        failure: 'service rules not applied; retrying',
-        clock: deps.clock,
-        log: deps.log,
-      });
-      await syncOnce(chosen).catch((error: unknown) => {
-        deps.log.warn('service rules not applied; retrying', { error: messageOf(error) });
-        loop?.touch();
-      });
-    },
-    setFailedNodes(names) {
-      planner.setFailedNodes(names);
-      loop?.touch();
-    },
-    async verify(damaged) {
-      if (loop === undefined) return;
-      mode?.verify?.(damaged);
-      idling?.verify(damaged);
-      loop.touch();
-      await loop.settled();
-    },
-    async stop(options) {
-      stopped = true;
-      listening?.cancel();
-      for (const each of unsubscribe) each();
-      await loop?.stop();
-      await health.stop();
-      await idling?.stop({ keepRules: options?.keepRules === true });
-      if (options?.keepRules !== true) await mode?.stop();
-    },
-  };
+    await Promise.all([mode.sync(() => this.#planner.ports()), this.#health.sync(this.#planner.healthChecks())]);
+  }
 }
 
 const idlingDeps = (
