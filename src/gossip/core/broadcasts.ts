@@ -69,9 +69,7 @@ export class Broadcasts {
       this.#table.add(member, random);
     }
     if (!sameAddress(member.address, claim.address)) {
-      const reclaimable =
-        member.state === 'left' || (member.state === 'dead' && nowMs - member.sinceMs >= this.#config.deadReclaimMs);
-      if (!reclaimable) {
+      if (!this.#isNameFree(member, nowMs)) {
         // A name conflict is not refuted: two members with the same name would raise their incarnations against each
         // other without end.
         this.#outbox.event({ kind: 'conflict', name: claim.node, address: claim.address });
@@ -105,6 +103,13 @@ export class Broadcasts {
       if (before === 'suspect') this.#outbox.event({ kind: 'recovered', member: viewOf(member) });
       if (changed) this.#outbox.event({ kind: 'updated', member: viewOf(member) });
     }
+  }
+
+  /** Whether another address may take the name of the member. */
+  #isNameFree({ state, sinceMs }: Member, nowMs: number): boolean {
+    const { deadReclaimMs, leftReclaimMs } = this.#config;
+    if (state === 'left') return nowMs - sinceMs >= leftReclaimMs;
+    return state === 'dead' && nowMs - sinceMs >= deadReclaimMs;
   }
 
   /** Applies a suspect or dead message received from another member. */
@@ -270,15 +275,17 @@ export class Broadcasts {
 
   /**
    * Ensures that the table has space for a new member. A full table drops the member that has been dead longest.
-   * Returns false if all members of a full table are alive, or if it dropped a member only recently.
+   * Returns false if it dropped a member only recently, or if no member has been dead for `leftReclaimMs`: a member that
+   * was just reported as dead by a forged message keeps its row, and with it its name.
    */
   #makeRoom(nowMs: number): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;
     if (nowMs - this.#droppedMs < DROP_INTERVAL_MS) return false;
+    const isDroppable = (member: Member): boolean =>
+      member !== this.#self && isDeadOrLeft(member) && nowMs - member.sinceMs >= this.#config.leftReclaimMs;
     let oldest: Member | undefined;
     for (const member of this.#table.all())
-      if (member !== this.#self && isDeadOrLeft(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs))
-        oldest = member;
+      if (isDroppable(member) && (oldest === undefined || member.sinceMs < oldest.sinceMs)) oldest = member;
     if (oldest === undefined) return false;
     this.#droppedMs = nowMs;
     this.#forget(oldest);

@@ -29,11 +29,13 @@ export interface GossipConfig {
   readonly suspicionMaxMult: number;
   /** Exclusive upper limit of the local health score. */
   readonly awarenessLimit: number;
-  /**
-   * Time after a member's death at which another address may take its name. The name of a member that left is available
-   * immediately.
-   */
+  /** Time after a member's death at which another address may take its name. */
   readonly deadReclaimMs: number;
+  /**
+   * Time after a member left at which another address may take its name. Any holder of the key can forge a leave, so a
+   * present member needs this time to refute it. It must be longer than several rounds of gossip.
+   */
+  readonly leftReclaimMs: number;
   /** Time after a death or leave at which the member's row is deleted from the table. */
   readonly reapAfterMs: number;
   /** Delay of a wake-up from which this member counts as paused. */
@@ -66,6 +68,7 @@ export const lanConfig: GossipConfig = {
   suspicionMaxMult: 6,
   awarenessLimit: 8,
   deadReclaimMs: 30_000,
+  leftReclaimMs: 5_000,
   reapAfterMs: 24 * 3_600_000,
   stallMs: 1000,
   packetBytes: 1300,

@@ -282,8 +282,8 @@ test('sends no large response to a small request from an unknown address', () =>
   assert.deepEqual(relayed.packets, [], 'pings go to members only');
 });
 
-test('rejects the name of a living member; the name of a departed member is free at once, of a dead member after a delay', () => {
-  const bench = new Bench({ deadReclaimMs: 5000 });
+test('rejects the name of a living member; the names of departed and dead members are free after a delay', () => {
+  const bench = new Bench({ deadReclaimMs: 5000, leftReclaimMs: 1000 });
   bench.hear(2, alive('b', 2), alive('c', 3));
   const conflict = bench.hear(9, alive('b', 9, 50));
   assert.deepEqual(conflict.events, [{ kind: 'conflict', name: 'b', address: address(9) }]);
@@ -296,7 +296,34 @@ test('rejects the name of a living member; the name of a departed member is free
   assert.equal(bench.gossip.member('b')?.address.port, 9);
   bench.hear(3, { kind: 'dead', incarnation: 1, node: 'c', from: 'c' });
   bench.hear(8, alive('c', 8, 1));
+  assert.deepEqual([bench.gossip.member('c')?.state, bench.gossip.member('c')?.address.port], ['left', 3]);
+  bench.now += 1000;
+  bench.hear(8, alive('c', 8, 1));
   assert.deepEqual([bench.gossip.member('c')?.state, bench.gossip.member('c')?.address.port], ['alive', 8]);
+});
+
+test('a member whose leave was forged refutes it before another address can take its name', () => {
+  const bench = new Bench({ maxMembers: 4 });
+  const victim = new Bench({}, 'b', 2);
+  bench.hear(2, alive('b', 2));
+  bench.hear(9, { kind: 'dead', incarnation: 1, node: 'b', from: 'b' });
+  const holder = () => [bench.gossip.member('b')?.state, bench.gossip.member('b')?.address.port];
+  // The forger claims the name at once, also with a full table, and announces that the victim leaves.
+  for (const port of [9, 10, 11, 12]) bench.hear(9, alive(`x${port}`, port), alive('b', 9, 50));
+  bench.gossip.step({ kind: 'intent', node: 'b', leaving: true }, bench.now, bench.random);
+  bench.hear(9, alive('b', 9, 60));
+  assert.deepEqual(holder(), ['left', 2]);
+  const works = bench.run(bench.now + 2000);
+  const toVictim = works.flatMap((work) =>
+    work.packets.filter(({ to }) => to.port === 2).map((packet) => ({ ...work, packets: [packet] })),
+  );
+  victim.now = bench.now;
+  victim.hear(1, alive('me', 1), ...sent(toVictim));
+  bench.hear(2, ...sent(victim.run(victim.now + 1000)));
+  assert.deepEqual(holder(), ['alive', 2]);
+  bench.now += 60_000;
+  bench.hear(9, alive('b', 9, 50));
+  assert.deepEqual(holder(), ['alive', 2]);
 });
 
 test('bounds the member table under a flood of forged members and keeps the living members', () => {
@@ -316,7 +343,7 @@ test('a full member table replaces one dead member per interval under a flood of
   for (let i = 0; i < 1000; i++)
     events += bench.hear(2, alive(`forged${i}`, 100 + i), dead(`forged${i}`)).events.length;
   assert.ok(events <= 3, `${events} events`);
-  bench.now += 200;
+  bench.now += lanConfig.leftReclaimMs;
   bench.hear(2, alive('new', 5));
   assert.equal(bench.gossip.member('new')?.state, 'alive');
 });
