@@ -1,8 +1,9 @@
 /** Table with filter and sorting. For long lists, only the visible rows are in the page. */
 import type { ComponentChildren } from 'preact';
-import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { compareCells, matchesFilter } from '../data/api/table.ts';
 import { sanitizeLines } from '../data/plain-text.ts';
+import { type RowWindow, rowWindow } from '../data/row-window.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import { useShortcut } from '../shell/keyboard.ts';
 import { place, setQuery } from '../shell/router.ts';
@@ -23,8 +24,9 @@ export interface DataTableProps<T> {
   readonly snapshot?: Snapshot<unknown>;
 }
 
-const ROW_HEIGHT = 34;
-const OVERSCAN = 10;
+/** Height of rows before the first measurement. */
+const ROW_HEIGHT_PX = 34;
+const MARGIN_PX = 600;
 const VIRTUAL_FROM = 150;
 
 interface Row<T> {
@@ -48,6 +50,51 @@ function useRows<T>(props: DataTableProps<T>, filter: string, sort: string): rea
   }, [columns, items, filter, sort]);
 }
 
+/**
+ * Range of rows in the page. On small screens a row is a block, whose height depends on its texts, so the heights are
+ * measured, and the average stands for rows that were never in the page.
+ */
+function useRowWindow<T>(rows: readonly Row<T>[], keyOf: (item: T) => string) {
+  const region = useRef<HTMLElement>(null);
+  const heights = useRef(new Map<string, number>());
+  const width = useRef(0);
+  const [top, setTop] = useState(0);
+  const [estimate, setEstimate] = useState(ROW_HEIGHT_PX);
+  const count = rows.length;
+  const isVirtual = count > VIRTUAL_FROM;
+  const all: RowWindow = { first: 0, end: count, before: 0, after: 0 };
+  const window = isVirtual
+    ? rowWindow({
+        count,
+        heightOf: (index) => heights.current.get(keyOf((rows[index] as Row<T>).item)),
+        estimate,
+        top,
+        height: innerHeight,
+        margin: MARGIN_PX,
+      })
+    : all;
+  const measure = useCallback((): void => {
+    if (!isVirtual || region.current === null) return;
+    const { clientWidth } = region.current;
+    // Rows have other heights at another width. Heights of rows that were removed must not accumulate.
+    if (clientWidth !== width.current || heights.current.size > 2 * count) heights.current.clear();
+    width.current = clientWidth;
+    for (const row of region.current.querySelectorAll<HTMLElement>('tbody > tr[data-key]'))
+      heights.current.set(row.dataset['key'] ?? '', row.getBoundingClientRect().height);
+    const sum = [...heights.current.values()].reduce((total, each) => total + each, 0);
+    // The average varies with each row; a change of the estimate renders again, so small changes are ignored.
+    const average = heights.current.size === 0 ? ROW_HEIGHT_PX : Math.max(1, sum / heights.current.size);
+    setEstimate((old) => (Math.abs(average - old) > old / 10 ? average : old));
+  }, [isVirtual, count]);
+  useLayoutEffect(measure);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(measure);
+    if (region.current !== null) observer.observe(region.current);
+    return () => observer.disconnect();
+  }, [measure]);
+  return { ...window, region, isVirtual, onScroll: () => setTop(region.current?.scrollTop ?? 0) };
+}
+
 export function DataTable<T>(props: DataTableProps<T>) {
   const { label, columns, items, keyOf, snapshot } = props;
   const { query } = place.value;
@@ -57,11 +104,8 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const input = useRef<HTMLInputElement>(null);
   const focus = useCallback(() => input.current?.focus(), []);
   useShortcut('f', 'filter the list', focus);
-  const [top, setTop] = useState(0);
-  const isVirtual = rows.length > VIRTUAL_FROM;
-  const first = isVirtual ? Math.max(0, Math.floor(top / ROW_HEIGHT) - OVERSCAN) : 0;
-  const last = isVirtual ? Math.min(rows.length, first + 40 + 2 * OVERSCAN) : rows.length;
-  const shown = rows.slice(first, last);
+  const { first, end, before, after, region, isVirtual, onScroll } = useRowWindow(rows, keyOf);
+  const shown = rows.slice(first, end);
   const order = (name: string): 'ascending' | 'descending' | 'none' =>
     sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : 'none';
   return (
@@ -83,11 +127,12 @@ export function DataTable<T>(props: DataTableProps<T>) {
         </span>
       </div>
       <section
-        class={isVirtual ? 'scroll virtual' : 'scroll rows'}
+        ref={region}
+        class={isVirtual ? 'scroll rows virtual' : 'scroll rows'}
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
         tabIndex={0}
-        onScroll={({ currentTarget }) => isVirtual && setTop(currentTarget.scrollTop)}
+        onScroll={onScroll}
       >
         <table aria-rowcount={rows.length + 1}>
           <caption class="hidden">{label}</caption>
@@ -106,9 +151,9 @@ export function DataTable<T>(props: DataTableProps<T>) {
             </tr>
           </thead>
           <tbody>
-            {first > 0 ? <Spacer rows={first} columns={columns.length} /> : null}
+            {before > 0 ? <Spacer height={before} columns={columns.length} /> : null}
             {shown.map(({ item, texts }, index) => (
-              <tr key={keyOf(item)} aria-rowindex={first + index + 2}>
+              <tr key={keyOf(item)} data-key={keyOf(item)} aria-rowindex={first + index + 2}>
                 {columns.map(({ name, view }, column) => (
                   <td key={name} data-column={name}>
                     {view === undefined ? sanitizeLines(String(texts[column] ?? '')) : view(item)}
@@ -116,7 +161,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
                 ))}
               </tr>
             ))}
-            {last < rows.length ? <Spacer rows={rows.length - last} columns={columns.length} /> : null}
+            {after > 0 ? <Spacer height={after} columns={columns.length} /> : null}
           </tbody>
         </table>
       </section>
@@ -125,9 +170,9 @@ export function DataTable<T>(props: DataTableProps<T>) {
   );
 }
 
-const Spacer = ({ rows, columns }: { readonly rows: number; readonly columns: number }) => (
-  <tr>
-    <td colSpan={columns} class="spacer" style={{ height: `${rows * ROW_HEIGHT}px` }} />
+const Spacer = ({ height, columns }: { readonly height: number; readonly columns: number }) => (
+  <tr class="spacer">
+    <td colSpan={columns} style={{ height: `${height}px` }} />
   </tr>
 );
 

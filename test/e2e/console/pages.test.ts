@@ -108,6 +108,54 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
+  test('a long list shows each row as a block on a small screen, with few rows in the page', async () => {
+    const { page, faults } = await openPage(browser, 360);
+    await page.goto(`${server.url}/console/pods`);
+    const list = page.locator('section[aria-label=Pods]');
+    await list.locator('td:has-text("p0")').first().waitFor();
+    const region = "document.querySelector('section[aria-label=Pods]')";
+    /** Key of the row in the middle of the visible part of the list. */
+    const middle = `(() => {
+      const { left, top, width, height } = ${region}.getBoundingClientRect();
+      return document.elementFromPoint(left + width / 2, top + height / 2)?.closest('tr')?.dataset.key ?? '';
+    })()`;
+    const untilRow = async (start: string): Promise<void> => {
+      let key = '';
+      for (let round = 0; round < 100 && !key.startsWith(start); round++) {
+        await page.waitForTimeout(50);
+        key = String(await page.evaluate(middle));
+      }
+      assert.ok(key.startsWith(start), `the row in the middle is '${key}'`);
+    };
+    assert.equal(await page.evaluate(`${region}.scrollWidth - ${region}.clientWidth`), 0);
+    assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0);
+    await list.focus();
+    const started = performance.now();
+    for (let step = 0; step < 30; step++) {
+      await page.keyboard.press('PageDown');
+      await page.waitForTimeout(50);
+    }
+    console.log(`30 pages of a list of 2,002 pods took ${Math.round(performance.now() - started)} ms`);
+    await untilRow('n/p');
+    await page.evaluate(`${region}.scrollTo(0, ${region}.scrollHeight / 2)`);
+    await untilRow('n/p');
+    await page.keyboard.press('End');
+    await list.locator('tr[data-key="n/web"] >> text=Running').waitFor();
+    const rows = await list.locator('tbody tr').count();
+    assert.ok(rows < 100, `${rows} rows`);
+    await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'));
+    assert.deepEqual(await page.evaluate('axe.run(document).then(({ violations }) => violations)'), []);
+    // A filter that makes the list short, and its removal, show the first rows again.
+    await page.keyboard.press('f');
+    await page.keyboard.type('p77');
+    await list.locator('tr[data-key="n/p77"]').waitFor();
+    await page.keyboard.press('Control+a');
+    await page.keyboard.press('Delete');
+    await untilRow('n/');
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
   test('pages in a browser show a host without power as down at once, with the last contact, a fix and no old usage', async () => {
     server.toDeadHost.length = 0;
     const { page, faults } = await openPage(browser, 360);
