@@ -34,7 +34,12 @@ function reportOf(each: Check, facts: GatheredFacts, commands: HostCommands | un
 function findingsOf({ needs, run, title }: Check, facts: GatheredFacts): readonly Finding[] {
   const gathered = needs.map((name) => facts[name]);
   const failed = gathered.find((fact) => fact?.state === 'failed');
-  if (failed?.state === 'failed') return [unknown(failed.reason)];
+  if (failed?.state === 'failed') {
+    // Many facts need the settings. The check of the bootstrap file shows the reason once.
+    const { configuration } = facts;
+    const isInvalid = configuration?.state === 'known' && configuration.value.problem === failed.reason;
+    return [unknown(isInvalid ? 'the bootstrap file is invalid; see bootstrap-file' : failed.reason)];
+  }
   const absent = gathered.find((fact) => fact?.state === 'absent');
   if (absent?.state === 'absent') return [skipped(absent.reason)];
   const values: Partial<Facts> = {};

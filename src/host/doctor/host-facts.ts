@@ -46,7 +46,9 @@ export async function configurationFacts({
   try {
     return { file: (await settings()).bootstrapFile, problem: undefined };
   } catch (error) {
-    return { file, problem: messageOf(error) };
+    const problem = messageOf(error);
+    const named = /^(.+\.ya?ml):\d+: /.exec(problem)?.[1];
+    return { file: named?.startsWith(`${file}.d/`) === true ? named : file, problem };
   }
 }
 
@@ -179,8 +181,9 @@ export async function remainFacts({ settings, machine }: DoctorContext): Promise
 }
 
 export async function privateFileFacts({ settings }: DoctorContext): Promise<Facts['privateFiles']> {
+  const given = await settings();
   try {
-    await checkPrivateFiles(await settings());
+    await checkPrivateFiles(given);
     return { problem: undefined };
   } catch (error) {
     if (error instanceof CodedError && error.code === 'bad-config') return { problem: error.message };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Result } from '../../../src/doctor/port.ts';
@@ -273,3 +274,22 @@ for (const { check, what, provoke, result, evidence, fix } of FAULTS)
       assert.ok(finding !== undefined, JSON.stringify(found));
       assert.match(finding.fix ?? '', fix);
     }));
+
+test('doctor names the invalid drop-in once, and reports no fault of files that it could not check', async () => {
+  await withMachine(async ({ machine, root }) => {
+    const dropIn = join(root, 'etc/origin/bootstrap.yaml.d/70-site.yaml');
+    await mkdir(dirname(dropIn), { recursive: true });
+    await writeFile(dropIn, 'apiVersion: hyperedge.dev/v1\nkind: Bootstrap\nnod: {}\n');
+    const only = ['bootstrap-file', 'private-files', 'ports', 'pod-ranges'];
+    const { checks } = await runDoctor({ machine, root, helper, only });
+    const found = new Map(checks.map((each) => [each.id, each]));
+    const [problem] = found.get('bootstrap-file')?.findings ?? [];
+    assert.equal(problem?.result, 'error');
+    assert.ok(problem.evidence.startsWith(`${dropIn}:3: nod: unknown field`), problem.evidence);
+    assert.match(problem.fix ?? '', /^\$\{EDITOR:-vi\} \S+\/bootstrap\.yaml\.d\/70-site\.yaml && /);
+    for (const id of ['private-files', 'ports', 'pod-ranges'])
+      assert.deepEqual(found.get(id)?.findings, [
+        { result: 'unknown', evidence: 'the bootstrap file is invalid; see bootstrap-file' },
+      ]);
+  });
+});
