@@ -316,7 +316,20 @@ export interface ProcessFacts {
   readonly ready: boolean | undefined;
   readonly notReady: string | undefined;
   readonly version: string | undefined;
+  /** Names of the components that the roles of this host require; empty while the host process starts. */
+  readonly expected: readonly string[];
   readonly components: readonly ComponentFacts[];
+  /** Revisions whose files were changed and did not work, so that an earlier revision runs. */
+  readonly failures: readonly FailedRevisionFacts[];
+}
+
+export interface FailedRevisionFacts {
+  readonly operand: string;
+  readonly component: string;
+  readonly revision: number;
+  /** Number of the revision that runs instead. */
+  readonly running: number;
+  readonly error: string;
 }
 
 export interface ComponentFacts {

@@ -88,7 +88,9 @@ export const HEALTHY: Facts = {
     ready: true,
     notReady: undefined,
     version: '0.1.0',
+    expected: ['api'],
     components: [{ name: 'api', state: 'running', restarts: 0, upMs: 600_000 }],
+    failures: [],
   },
   unit: {
     load: 'loaded',

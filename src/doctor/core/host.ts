@@ -50,18 +50,29 @@ const controlPlane = check({
   id: 'control-plane',
   title: 'the components of the control plane run',
   group: 'host',
-  explanation: 'Every component of this host runs. One that has restarted repeatedly has run for an hour since.',
+  explanation:
+    'Every component of this host runs with its newest revision. One that has restarted repeatedly has run for an ' +
+    'hour since.',
   needs: ['hostProcess', 'host'],
-  run: ({ hostProcess: { components, problem }, host }) => {
+  run: ({ hostProcess: { expected, components, failures, problem }, host }) => {
     if (!host.installed) return [skipped('nothing is installed here')];
     if (problem !== undefined) return [skipped('the host process does not run')];
-    const findings: Finding[] = components.flatMap(({ name, state, restarts, upMs }) => {
+    const missing = expected.filter((name) => !components.some((each) => each.name === name));
+    const failed = failures.map(({ operand, component, revision, running, error: reason }) =>
+      warning(
+        `${component}: revision ${revision} failed and revision ${running} runs: ${reason}`,
+        `hyperedge revisions rollback ${operand} ${running}${rootFlag(host.root)}    # or correct the files of ` +
+          `revision ${revision} and run: hyperedge master-restart ${component}`,
+      ),
+    );
+    const states: Finding[] = components.flatMap(({ name, state, restarts, upMs }) => {
       const logs = `master-logs ${name} ${name}${rootFlag(host.root)} --tail 30`;
       if (state !== 'running') return [error(`${name} is ${state} after ${restarts} restarts`, logs)];
       if (restarts <= MANY_RESTARTS || upMs === undefined || upMs > RECOVERED_MS) return [];
       return [warning(`${name} has restarted ${restarts} times, the last time less than an hour ago`, logs)];
     });
-    return orOk(findings, components.map(({ name }) => name).join(', '));
+    const absent = missing.map((name) => error(`${name} has no container`, restart(host)));
+    return orOk([...absent, ...failed, ...states], components.map(({ name }) => name).join(', '));
   },
 });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import { readListeners, readModel, readRemains, runProgram, textOf } from '../../doctor/io/machine/index.ts';
 import type { Facts, HostFacts, PortFacts, ProcessFacts } from '../../doctor/port.ts';
+import { ownsStore } from '../certificates/issue-certificates.ts';
 import { checkPrivateFiles } from '../certificates/private-files.ts';
 import { SERVICE } from '../install/layout.ts';
 import { lastError, systemdRuns } from '../install/service.ts';
@@ -12,6 +13,8 @@ import type { DoctorContext } from './context.ts';
 import { absent } from './gather.ts';
 
 const PROGRAM_MS = 4000;
+/** Time in which a new host process may still create the containers of the control plane. */
+const START_MS = 120_000;
 
 export async function hostFacts({ settings, installed, root, machine, status }: DoctorContext): Promise<HostFacts> {
   const { nodeName, nodeIp, nodeIpIsBridge, nodeIpGiven, roles, network, bootstrapFile } = await settings();
@@ -110,17 +113,30 @@ export async function programFacts(): Promise<Facts['programs']> {
 }
 
 export async function processFacts({ status, installed, settings, nowMs }: DoctorContext): Promise<ProcessFacts> {
-  await settings();
-  const nothing = { pid: undefined, version: undefined, ready: undefined, notReady: undefined, components: [] };
-  if (!(await installed())) return { ...nothing, problem: 'nothing is installed here' };
+  const given = await settings();
+  const required = [
+    ...(given.roles.has('master') ? ['api', 'controllers'] : []),
+    ...(ownsStore(given) ? ['etcd'] : []),
+  ];
+  const nothing = { pid: undefined, version: undefined, ready: undefined, notReady: undefined };
+  const unknown = { ...nothing, expected: required, components: [], failures: [] };
+  if (!(await installed())) return { ...unknown, problem: 'nothing is installed here' };
   try {
-    const { pid, version, ready, notReady, components } = await status();
+    const { pid, version, ready, notReady, components, failedRevisions, startedAt } = await status();
     return {
       pid,
       version,
       ready,
       notReady,
       problem: undefined,
+      expected: nowMs - Date.parse(startedAt) < START_MS ? [] : required,
+      failures: failedRevisions.map(({ operand, component, revision, running, error }) => ({
+        operand,
+        component,
+        revision,
+        running,
+        error,
+      })),
       components: components.map(({ name, state, restarts, startedAt }) => ({
         name,
         state,
@@ -129,7 +145,7 @@ export async function processFacts({ status, installed, settings, nowMs }: Docto
       })),
     };
   } catch (error) {
-    return { ...nothing, problem: messageOf(error) };
+    return { ...unknown, problem: messageOf(error) };
   }
 }
 

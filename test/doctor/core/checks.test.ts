@@ -300,6 +300,33 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
     ],
     [
       'control-plane',
+      { hostProcess: { ...HEALTHY.hostProcess, components: [] } },
+      'error',
+      /^api has no container$/,
+      /^systemctl restart hyperedge$/,
+    ],
+    [
+      'control-plane',
+      {
+        hostProcess: {
+          ...HEALTHY.hostProcess,
+          failures: [
+            {
+              operand: 'kube-apiserver',
+              component: 'api',
+              revision: 3,
+              running: 2,
+              error: 'master.env:1: not of the form NAME=value',
+            },
+          ],
+        },
+      },
+      'warning',
+      /^api: revision 3 failed and revision 2 runs: master\.env:1: not of the form NAME=value$/,
+      /^hyperedge revisions rollback kube-apiserver 2 {4}# or correct the files of revision 3 and run: hyperedge master-restart api$/,
+    ],
+    [
+      'control-plane',
       {
         hostProcess: {
           ...HEALTHY.hostProcess,
