@@ -62,7 +62,7 @@ const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no f
 function fieldBelow(schema: Schema, fieldPath: string): string {
   if (fieldPath === '') return '';
   try {
-    return resolveFieldPath(schema, fieldPath, true).text;
+    return resolveFieldPath(schema, fieldPath, { brackets: true }).text;
   } catch {
     return '';
   }

@@ -16,7 +16,11 @@ export interface FieldPath {
 const TOKEN = /'(?:[^'\\]|\\.)*'|[.[\]]|[^.[\]']+|'/gs;
 
 /** Throws an Error that describes an invalid path. `brackets`: whether `['name']` is allowed. */
-export function resolveFieldPath(schema: Schema, path: string, brackets: boolean): FieldPath {
+export function resolveFieldPath(
+  schema: Schema,
+  path: string,
+  { brackets }: { readonly brackets: boolean },
+): FieldPath {
   const tokens = path.match(TOKEN) ?? [];
   const steps: string[] = [];
   let text = '';

@@ -232,7 +232,7 @@ function ruleErrors(schema: Schema, rule: ValidationRule, at: string, found: Fie
   if (BREAK.test(fieldPath))
     found.push(fieldError.invalid(`${at}.fieldPath`, fieldPath, 'must not contain line breaks'));
   try {
-    resolveFieldPath(schema, fieldPath, true);
+    resolveFieldPath(schema, fieldPath, { brackets: true });
   } catch {
     found.push(fieldError.invalid(`${at}.fieldPath`, fieldPath, 'must be a valid path'));
   }

@@ -60,7 +60,7 @@ export interface PluginTimes {
     plugin: AdmissionPlugin,
     step: AdmissionStep,
     request: AdmissionRequest,
-    rejected: boolean,
+    outcome: 'rejected' | 'admitted',
     sinceMs: number,
   ): number;
 }
@@ -103,11 +103,11 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     try {
       pending = mutation === undefined ? plugin.validate?.(request) : plugin.mutate?.(request, mutation);
     } catch (error) {
-      times.took(plugin, step, request, true, sinceMs);
+      times.took(plugin, step, request, 'rejected', sinceMs);
       throw error;
     }
     return pending === undefined
-      ? times.took(plugin, step, request, false, sinceMs)
+      ? times.took(plugin, step, request, 'admitted', sinceMs)
       : awaited(pending, plugin, step, request, sinceMs);
   };
   const awaited = async (
@@ -120,10 +120,10 @@ export function createAdmission(plugins: readonly AdmissionPlugin[], times: Plug
     try {
       await pending;
     } catch (error) {
-      times.took(plugin, step, request, true, sinceMs);
+      times.took(plugin, step, request, 'rejected', sinceMs);
       throw error;
     }
-    return times.took(plugin, step, request, false, sinceMs);
+    return times.took(plugin, step, request, 'admitted', sinceMs);
   };
   const mutateFrom = (first: number, request: AdmissionRequest, mutation: Mutation): void | Promise<void> => {
     const { mutating } = pluginsFor(request);

@@ -30,14 +30,14 @@ export function pluginTimes(metrics: Metrics, nowMs: () => number): PluginTimes 
   );
   return {
     nowMs,
-    took: (plugin, step, { operation }, rejected, sinceMs) => {
+    took: (plugin, step, { operation }, outcome, sinceMs) => {
       const now = nowMs();
       let each = figures.get(plugin);
       if (each === undefined) {
         each = { admit: {}, validate: {}, admitRejected: {}, validateRejected: {} };
         figures.set(plugin, each);
       }
-      const steps = each[rejected ? REJECTED[step] : step];
+      const steps = each[outcome === 'rejected' ? REJECTED[step] : step];
       steps[operation] ??= new Histogram(BUCKETS);
       steps[operation].observe((now - sinceMs) / 1000);
       return now;

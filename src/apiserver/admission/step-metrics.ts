@@ -22,8 +22,8 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
     admitRejected: new Map(),
     validateRejected: new Map(),
   };
-  const observe = (type: AdmissionStep, operation: string, rejected: boolean, beganMs: number): void => {
-    const each = figures[rejected ? REJECTED[type] : type];
+  const observe = (type: AdmissionStep, operation: string, outcome: 'rejected' | 'admitted', beganMs: number): void => {
+    const each = figures[outcome === 'rejected' ? REJECTED[type] : type];
     let histogram = each.get(operation);
     if (histogram === undefined) {
       histogram = new Histogram(BUCKETS);
@@ -47,7 +47,7 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
   ): void | Promise<void> => {
     const beganMs = nowMs();
     const failed = (error: unknown): never => {
-      observe(type, request.operation, true, beganMs);
+      observe(type, request.operation, 'rejected', beganMs);
       throw error;
     };
     let pending: void | Promise<void>;
@@ -56,8 +56,8 @@ export function measured(admission: Admission, metrics: Metrics, nowMs: () => nu
     } catch (error) {
       return failed(error);
     }
-    if (pending !== undefined) return pending.then(() => observe(type, request.operation, false, beganMs), failed);
-    observe(type, request.operation, false, beganMs);
+    if (pending !== undefined) return pending.then(() => observe(type, request.operation, 'admitted', beganMs), failed);
+    observe(type, request.operation, 'admitted', beganMs);
   };
   metrics.addGauge(() =>
     histogramText(

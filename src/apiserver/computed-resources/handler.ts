@@ -40,7 +40,7 @@ export async function review(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  negotiateWithoutTable(exchange.request.headers.accept, supportsProtobuf(kind));
+  negotiateWithoutTable(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const request = writeRequest(exchange, kind, info);
   const object = toStored(kind, await readObject(context, exchange, kind, request));
   if (kind.definition.namespaced) placeIn(object, info.namespace);

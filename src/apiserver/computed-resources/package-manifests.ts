@@ -35,7 +35,7 @@ export async function packageManifests(
   const { verb, name, namespace } = info;
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, false) : negotiateList(accept, false);
+  const form = verb === 'get' ? negotiate(accept, { protobuf: false }) : negotiateList(accept, { protobuf: false });
   const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   await context.cache.freshen();
   const stored = [...context.cache.kind(catalogPackages.storagePrefix)];

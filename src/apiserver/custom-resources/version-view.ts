@@ -95,7 +95,7 @@ export class VersionView implements ObjectView {
     const shown = document as KubeObject;
     if (isConverted) this.#definition.custom?.coerce(document, true);
     const type = { apiVersion: this.#apiVersion, kind: this.#definition.kind };
-    const bytes = spliceRevision(encodeObject(type, shown), object.revision, true);
+    const bytes = spliceRevision(encodeObject(type, shown), object.revision, 'kept');
     const same = bytes.equals(object.bytes);
     const view = same
       ? object

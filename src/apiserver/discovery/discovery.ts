@@ -82,7 +82,7 @@ export function createDiscovery(
       if (opened !== undefined) return opened;
       // `valueAt` also rebuilds the documents after kinds were added or removed.
       if (valueAt(path) === undefined) throw noSuchResource();
-      const form = negotiate(exchange.request.headers.accept, true);
+      const form = negotiate(exchange.request.headers.accept, { protobuf: true });
       if (form.as === 'APIGroupDiscoveryList' && (path === '/api' || path === '/apis')) {
         sendDocument(exchange, aggregated(`${path.slice(1)} ${form.version}`));
       } else if (form.as === 'object' && (form.format !== 'json' || exchange.indents !== undefined)) {

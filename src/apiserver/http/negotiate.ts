@@ -30,27 +30,31 @@ const memos: { readonly [tables in 'withTables' | 'without']: { readonly protobu
  * Form of an object: the first acceptable one in the client's order of preference. `protobuf`: the kind has a protobuf
  * form; metadata alone always has a protobuf form. Throws 'NotAcceptable'.
  */
-export function negotiate(accept: string | undefined, protobuf: boolean): AnswerForm {
-  return chooseForm(accept, protobuf, 'withTables', false);
+export function negotiate(accept: string | undefined, { protobuf }: { readonly protobuf: boolean }): AnswerForm {
+  return chooseForm(accept, { protobuf, tables: 'withTables', streams: false });
 }
 
 /** Like `negotiate`, for kinds without storage, which have no table columns. */
-export function negotiateWithoutTable(accept: string | undefined, protobuf: boolean): AnswerForm {
-  return chooseForm(accept, protobuf, 'without', false);
+export function negotiateWithoutTable(
+  accept: string | undefined,
+  { protobuf }: { readonly protobuf: boolean },
+): AnswerForm {
+  return chooseForm(accept, { protobuf, tables: 'without', streams: false });
 }
 
 /** Like `negotiate`, for a list, whose path also supports watches. */
-export function negotiateList(accept: string | undefined, protobuf: boolean): AnswerForm {
-  return chooseForm(accept, protobuf, 'withTables', true);
+export function negotiateList(accept: string | undefined, { protobuf }: { readonly protobuf: boolean }): AnswerForm {
+  return chooseForm(accept, { protobuf, tables: 'withTables', streams: true });
 }
 
-/** `streams`: errors list the media types of watches too. */
-function chooseForm(
-  accept: string | undefined,
-  protobuf: boolean,
-  tables: keyof typeof memos,
-  streams: boolean,
-): AnswerForm {
+interface AcceptableForms {
+  readonly protobuf: boolean;
+  readonly tables: keyof typeof memos;
+  /** Errors list the media types of watches too. */
+  readonly streams: boolean;
+}
+
+function chooseForm(accept: string | undefined, { protobuf, tables, streams }: AcceptableForms): AnswerForm {
   if (accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json') return PLAIN;
   if (accept.length > MAX_ACCEPT) throw notAcceptable('', protobuf, streams);
   const memo = memos[tables][protobuf ? 'protobuf' : 'other'];
@@ -85,7 +89,7 @@ function notAcceptable(accept: string, protobuf: boolean, streams: boolean): Api
 }
 
 /** Like `negotiate`, for watches, which cannot be YAML. */
-export function negotiateStream(accept: string | undefined, protobuf: boolean): AnswerForm {
+export function negotiateStream(accept: string | undefined, { protobuf }: { readonly protobuf: boolean }): AnswerForm {
   const clauses = accept?.slice(0, MAX_ACCEPT).split(',') ?? [];
   const spoken = clauses.filter((each) => !each.trim().toLowerCase().startsWith('application/yaml'));
   const refusal = new ApiError(
@@ -94,7 +98,7 @@ export function negotiateStream(accept: string | undefined, protobuf: boolean): 
   );
   if (spoken.length === 0 && clauses.length > 0) throw refusal;
   try {
-    return negotiateList(spoken.length === clauses.length ? accept : spoken.join(','), protobuf);
+    return negotiateList(spoken.length === clauses.length ? accept : spoken.join(','), { protobuf });
   } catch (error) {
     // If the client also accepts YAML, the error lists the media types of watches. Otherwise it is that of `negotiate`.
     const isOwn = spoken.length < clauses.length && error instanceof ApiError && error.reason === 'NotAcceptable';

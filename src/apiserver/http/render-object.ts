@@ -51,7 +51,7 @@ function typeNameOf(apiVersion: string, kind: string): string {
 
 function formatFor(accept: string | undefined, protobuf: boolean): AnswerForm['format'] {
   try {
-    return negotiateWithoutTable(accept, protobuf).format;
+    return negotiateWithoutTable(accept, { protobuf }).format;
   } catch {
     return 'json';
   }

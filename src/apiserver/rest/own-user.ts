@@ -25,7 +25,7 @@ export async function ownUser(
   { verb }: ResourceRequestInfo,
 ): Promise<void> {
   if (verb !== 'get') throw methodNotAllowed();
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   await context.cache.freshen();
   const { name, uid, groups } = exchange.user;
   const stored = kind.cache?.get('', name);

@@ -88,10 +88,10 @@ export class ObjectStore {
     try {
       ({ kv } = await this.#store.get(storeKey(place)));
     } catch (error) {
-      this.#note(place, 'get', beganMs, true);
+      this.#note(place, 'get', beganMs, 'failed');
       throw error;
     }
-    this.#note(place, 'get', beganMs, false);
+    this.#note(place, 'get', beganMs, 'succeeded');
     return kv === undefined ? undefined : cached(place, kv);
   }
 
@@ -183,7 +183,7 @@ export class ObjectStore {
     const made = (bytes: Buffer, current?: KubeObject): CachedObject =>
       new CachedObject(namespace, place.name, bytes, revision, previous?.createRevision ?? revision, current);
     const written = this.#cache.written(definition.storagePrefix, { namespace, name: place.name }, revision, () =>
-      made(spliceRevision(value, revision, true), stored ?? object),
+      made(spliceRevision(value, revision, 'kept'), stored ?? object),
     );
     if (view === undefined || stored === undefined || stored === object) return { written: true, object: written };
     // The response has the requested version, with the defaults of the storage version, like later reads.
@@ -197,8 +197,8 @@ export class ObjectStore {
     }
   }
 
-  #note({ definition }: Place, operation: StoreOperation, beganMs: number, isError: boolean): void {
-    this.#watcher.observe(definition, operation, (this.#watcher.nowMs() - beganMs) / 1000, isError);
+  #note({ definition }: Place, operation: StoreOperation, beganMs: number, outcome: 'failed' | 'succeeded'): void {
+    this.#watcher.observe(definition, operation, (this.#watcher.nowMs() - beganMs) / 1000, outcome === 'failed');
   }
 
   async #commit(
@@ -212,10 +212,10 @@ export class ObjectStore {
     try {
       result = await this.#store.commit({ ...(durability === undefined ? {} : { durability }), ...commit });
     } catch (error) {
-      this.#note(place, operation, beganMs, true);
+      this.#note(place, operation, beganMs, 'failed');
       throw error;
     }
-    this.#note(place, operation, beganMs, false);
+    this.#note(place, operation, beganMs, 'succeeded');
     if (result.committed) {
       this.#cache.noteWrite(result.revision);
       return result.revision;

@@ -47,7 +47,12 @@ function kubeletAddress(node: Node): string {
 }
 
 /** Target on a kubelet. `throughProxy`: the client chooses the path, so stricter address rules apply. */
-function kubelet(context: TargetsContext, nodeName: string, path: string, throughProxy: boolean): Target {
+function kubelet(
+  context: TargetsContext,
+  nodeName: string,
+  path: string,
+  { throughProxy }: { readonly throughProxy: boolean },
+): Target {
   const node = nodeOf(context, nodeName);
   const { kubeletTimeoutMs } = context.config;
   const { kubelet: access } = context.certificates.current;
@@ -65,7 +70,7 @@ function kubelet(context: TargetsContext, nodeName: string, path: string, throug
 
 /** Target of this server's own requests to a kubelet. */
 export const kubeletOf = (context: TargetsContext, nodeName: string, path: string): Target =>
-  kubelet(context, nodeName, path, false);
+  kubelet(context, nodeName, path, { throughProxy: false });
 
 /** Kubelet target of log, exec, attach and portforward. */
 export function kubeletTarget(context: TargetsContext, info: ResourceRequestInfo): Target {
@@ -75,7 +80,7 @@ export function kubeletTarget(context: TargetsContext, info: ResourceRequestInfo
   if (nodeName === '') {
     throw errors.badRequest(`pod ${info.name} does not have a host assigned`);
   }
-  return kubelet(context, nodeName, path, false);
+  return kubelet(context, nodeName, path, { throughProxy: false });
 }
 
 /**
@@ -158,7 +163,7 @@ export function proxyTarget(context: TargetsContext, info: ResourceRequestInfo):
   const path = `${info.tail === '' ? '/' : info.tail}${search}`;
   const outside = context.destinations.proxied();
   if (info.plural === 'nodes') {
-    const target = kubelet(context, named.name, path, true);
+    const target = kubelet(context, named.name, path, { throughProxy: true });
     if (named.port === '') return target;
     const port = portNumber(named.port);
     // Only the registered port belongs to the kubelet. Another port of the host may belong to another process, so the

@@ -58,13 +58,13 @@ function interned(json: string): Labels {
  * apiVersion, kind and metadata, so the first `"metadata":{` is that of the object itself. `kept`: the copy is
  * long-lived and gets its own memory, because a slice of Node's shared pool would keep the whole pool alive.
  */
-export function spliceRevision(value: Uint8Array, revision: number, kept = false): Buffer {
+export function spliceRevision(value: Uint8Array, revision: number, memory: 'kept' | 'pooled' = 'pooled'): Buffer {
   const source = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   const at = source.indexOf(METADATA) + METADATA.length;
   if (at < METADATA.length) throw new Error('stored value has no metadata');
   const inserted = `"resourceVersion":"${revision}",`;
   const length = source.length + inserted.length;
-  const target = kept ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
+  const target = memory === 'kept' ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
   source.copy(target, 0, 0, at);
   target.write(inserted, at, 'latin1');
   source.copy(target, at + inserted.length, at);

@@ -164,7 +164,7 @@ export class KindCache {
   decode(key: StoreKey, value: Uint8Array, revision: number, createRevision: number): CachedObject | undefined {
     const parts = this.#split(key);
     if (parts === undefined) return undefined;
-    const bytes = spliceRevision(value, revision, true);
+    const bytes = spliceRevision(value, revision, 'kept');
     return new CachedObject(parts.namespace, ownCopy(parts.name), bytes, revision, createRevision);
   }
 

@@ -79,7 +79,7 @@ class Machine implements Regexp {
 
   test(text: string): boolean {
     if (!this.#simple) return this.exec(text) !== undefined;
-    this.#begin ??= this.#state([0], true);
+    this.#begin ??= this.#state([0], { begin: true });
     let state = this.#begin;
     this.#work = 0;
     if (state.matches) return true;
@@ -105,18 +105,18 @@ class Machine implements Regexp {
       if (instruction?.op === 'char' && instruction.set.has(code)) reached.push(pc + 1);
     }
     // A match may start at any position, so instruction 0 is added.
-    this.#inside ??= this.#state([0], false);
-    const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], false);
+    this.#inside ??= this.#state([0], { begin: false });
+    const next = reached.length === 0 ? this.#inside : this.#state([...reached, 0], { begin: false });
     if (code < ASCII) state.next[code] = next;
     else if (state.others.size < MAX_OTHERS) state.others.set(code, next);
     return next;
   }
 
-  #state(starts: readonly number[], begin: boolean): State {
+  #state(starts: readonly number[], { begin }: { readonly begin: boolean }): State {
     const chars = new Set<number>();
     let matches = false;
     let atEnd = false;
-    const follow = (from: readonly number[], end: boolean): void => {
+    const follow = (from: readonly number[], { end }: { readonly end: boolean }): void => {
       const seen = new Set<number>();
       const pending = [...from];
       for (let pc = pending.pop(); pc !== undefined; pc = pending.pop()) {
@@ -149,8 +149,8 @@ class Machine implements Regexp {
         }
       }
     };
-    follow(starts, false);
-    follow(starts, true);
+    follow(starts, { end: false });
+    follow(starts, { end: true });
     const sorted = [...chars].sort((a, b) => a - b);
     const key = `${matches}${atEnd}${sorted.join(',')}`;
     let state = this.#states.get(key);

@@ -49,7 +49,7 @@ export class BroadcastQueue {
   push(broadcast: Broadcast): void {
     if (broadcast.subject !== undefined) {
       const older = this.#bySubject.get(broadcast.subject);
-      if (older !== undefined) this.#remove(older, false);
+      if (older !== undefined) this.#remove(older, 'dropped');
     }
     if (broadcast.bytes.length > this.#limits.maxBytes) {
       broadcast.done?.(false);
@@ -62,7 +62,7 @@ export class BroadcastQueue {
     while (this.#entries.length > this.#limits.maxCount || this.#bytes > this.#limits.maxBytes) {
       const victim = this.#mostSent(entry);
       if (victim === undefined) break;
-      this.#remove(victim, false);
+      this.#remove(victim, 'dropped');
     }
   }
 
@@ -86,12 +86,12 @@ export class BroadcastQueue {
       entry.transmits++;
       if (entry.transmits >= transmitLimit) finished.push(entry);
     }
-    for (const entry of finished) this.#remove(entry, true);
+    for (const entry of finished) this.#remove(entry, 'sent');
     return selected;
   }
 
   clear(): void {
-    for (const entry of [...this.#entries]) this.#remove(entry, false);
+    for (const entry of [...this.#entries]) this.#remove(entry, 'dropped');
   }
 
   #mostSent(except: Entry): Entry | undefined {
@@ -107,14 +107,14 @@ export class BroadcastQueue {
     return victim;
   }
 
-  #remove(entry: Entry, sent: boolean): void {
+  #remove(entry: Entry, outcome: 'sent' | 'dropped'): void {
     const index = this.#entries.indexOf(entry);
     if (index < 0) return;
     this.#entries.splice(index, 1);
     this.#bytes -= entry.bytes.length;
     if (entry.subject !== undefined && this.#bySubject.get(entry.subject) === entry)
       this.#bySubject.delete(entry.subject);
-    entry.done?.(sent);
+    entry.done?.(outcome === 'sent');
   }
 }
 

@@ -108,7 +108,7 @@ class RingAgent implements Agent {
     });
     if (this.#peers.length > 0 || this.#fallbackPeers.length > 0)
       this.#joining.setPeers(this.#peers, this.#fallbackPeers);
-    this.#announce(false);
+    this.#announce({ urgent: false });
     return address;
   }
 
@@ -204,11 +204,11 @@ class RingAgent implements Agent {
     };
   }
 
-  #announce(urgent: boolean): void {
+  #announce({ urgent }: { readonly urgent: boolean }): void {
     this.#refresh?.cancel();
     if (this.#membership === undefined) return;
     this.#membership.setMetadata(this.#metadata(), urgent);
-    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#announce(false));
+    this.#refresh = this.#clock.setTimer(REFRESH_MS, () => this.#announce({ urgent: false }));
   }
 
   readonly #onEvent = (event: RingEvent): void => {
@@ -259,7 +259,7 @@ class RingAgent implements Agent {
     const news =
       before?.state !== 'up' || before.facts.memberId !== facts.memberId || before.facts.leader !== facts.leader;
     if (news || before.facts.appliedIndex !== facts.appliedIndex || before.facts.fsyncMs !== facts.fsyncMs)
-      this.#announce(news);
+      this.#announce({ urgent: news });
   }
 
   /** Called when the process of the store has ended or has announced its end. */
@@ -269,7 +269,7 @@ class RingAgent implements Agent {
     this.#store = { owner, facts, state };
     if (state === 'down')
       this.#log.info('store of this host stopped; announcing it to the ring', { member: facts.memberId });
-    this.#announce(true);
+    this.#announce({ urgent: true });
   }
 
   #keys(params: unknown): Promise<unknown> {

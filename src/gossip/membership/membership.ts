@@ -96,8 +96,8 @@ class GossipMembership implements Membership {
       packet: (from, messages) => this.#step({ kind: 'packet', from, messages }),
       exchange: (theirs) => {
         // This member's state is read before the merge, because the merged state would repeat what the peer has sent.
-        const ours = this.#ourState(false);
-        this.#merge(theirs, false);
+        const ours = this.#ourState({ join: false });
+        this.#merge(theirs, { joining: false });
         return ours;
       },
       answersTo: (node) => node === this.#config.name,
@@ -120,7 +120,10 @@ class GossipMembership implements Membership {
     this.#running();
     const results = await Promise.allSettled(
       peers.map(async (peer) =>
-        this.#merge(await this.#transport.exchange(peer, this.#ourState(true), this.#config.exchangeTimeoutMs), true),
+        this.#merge(
+          await this.#transport.exchange(peer, this.#ourState({ join: true }), this.#config.exchangeTimeoutMs),
+          { joining: true },
+        ),
       ),
     );
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []));
@@ -243,8 +246,10 @@ class GossipMembership implements Membership {
     if (this.#outbound >= MAX_OUTBOUND) return;
     this.#outbound++;
     try {
-      const ours = this.#ourState(false);
-      this.#merge(await this.#transport.exchange(exchange.to, ours, this.#config.exchangeTimeoutMs), false);
+      const ours = this.#ourState({ join: false });
+      this.#merge(await this.#transport.exchange(exchange.to, ours, this.#config.exchangeTimeoutMs), {
+        joining: false,
+      });
     } catch (error) {
       this.#log.v(4, 'table exchange failed', { member: exchange.node, error: messageOf(error) });
     } finally {
@@ -252,11 +257,11 @@ class GossipMembership implements Membership {
     }
   }
 
-  #ourState(join: boolean): RingState {
+  #ourState({ join }: { readonly join: boolean }): RingState {
     return this.#running().state(this.#serf.encodeState(this.#intents.state()), join);
   }
 
-  #merge(theirs: RingState, joining: boolean): void {
+  #merge(theirs: RingState, { joining }: { readonly joining: boolean }): void {
     this.#step({ kind: 'state', state: theirs });
     const state = theirs.userState.length === 0 ? undefined : this.#serf.decodeState(theirs.userState);
     if (state !== undefined) for (const work of this.#intents.merge(state, joining)) this.#follow(work, undefined);

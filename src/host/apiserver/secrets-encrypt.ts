@@ -43,7 +43,10 @@ async function located(root: string | undefined) {
  * Reports with which keys the stored objects are encrypted. `rewrite`: re-encrypts objects whose key is outdated.
  * Throws StoreErrors and CodedErrors that name the file.
  */
-export async function scanStore(root: string | undefined, rewrite: boolean): Promise<EncryptionReport> {
+export async function scanStore(
+  root: string | undefined,
+  { rewrite }: { readonly rewrite: boolean },
+): Promise<EncryptionReport> {
   const { config, values, file } = await located(root);
   const source = await openEncryption(file, { referredToBy: config, follow: false, log: silentLog });
   const store = await openStore(values, config, silentLog);

@@ -254,7 +254,7 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
   const { roles, storage, paths } = await settings();
   if (!roles.has('etcd') || storage !== undefined) throw absent('this host runs no member of the store');
   if (!(await installed())) throw absent('nothing is installed here');
-  const found = await listSnapshots(paths.snapshots, false);
+  const found = await listSnapshots(paths.snapshots, { verify: false });
   return {
     directory: paths.snapshots,
     newestMs: found[0]?.takenMs,

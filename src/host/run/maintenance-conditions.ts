@@ -130,7 +130,7 @@ const expiries = (root: string): Promise<Expiry[]> =>
 async function snapshotFacts({ paths }: Settings, observedMs: number): Promise<SnapshotFacts> {
   const { enabled, every, directory } = await readSchedule(paths.snapshotSchedule, paths.snapshots);
   const elsewhere = directory === paths.snapshots ? undefined : directory;
-  const found = !enabled || elsewhere !== undefined ? [] : await listSnapshots(directory, false);
+  const found = !enabled || elsewhere !== undefined ? [] : await listSnapshots(directory, { verify: false });
   return {
     every: enabled ? every : undefined,
     elsewhere,

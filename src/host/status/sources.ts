@@ -168,7 +168,7 @@ async function snapshotState(root: string): Promise<Snapshots> {
   const paths = pathsBelow(root);
   if (!existsSync(paths.etcdConfig)) throw absent('this host runs no member of the store');
   const { enabled, every, directory } = await readSchedule(paths.snapshotSchedule, paths.snapshots);
-  const found = await listSnapshots(directory, false);
+  const found = await listSnapshots(directory, { verify: false });
   return {
     directory,
     newest: found.find(({ problem }) => problem === ''),

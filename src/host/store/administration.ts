@@ -16,8 +16,8 @@ export const saveSnapshot = (
   onProgress?: OnProgress,
 ) => snapshots.saveSnapshot(admin, target, storeFiles, nowMs, onProgress);
 
-export const listSnapshots = (directory: string, verify: boolean) =>
-  snapshots.listSnapshots(directory, verify, storeFiles);
+export const listSnapshots = (directory: string, { verify }: { readonly verify: boolean }) =>
+  snapshots.listSnapshots(directory, { verify }, storeFiles);
 
 export const pruneSnapshots = (directory: string, keep: number, newestFile: string) =>
   snapshots.pruneSnapshots(directory, keep, newestFile, storeFiles);

@@ -59,7 +59,7 @@ export class SecretValues {
   }
 
   /** Adds the secrets in a text. `whole`: the text itself is a secret. */
-  addText(text: string, whole: boolean): void {
+  addText(text: string, { whole }: { readonly whole: boolean }): void {
     if (whole) this.add(text);
     for (const key of text.match(/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[^-]+-----END [A-Z0-9 ]*PRIVATE KEY-----/g) ??
       [])
@@ -101,14 +101,14 @@ export async function secretsOfHost({ root, volumes, containers }: SecretPlaces,
       if (size > MAX_FILE_BYTES) continue;
       const text = await textOf(path);
       const isNamed = /(?:^|[-_.])(?:token|password|secret|keyring)(?:\.\w+)?$/.test(basename(path));
-      found.addText(text, isNamed || isSecretFile(path));
+      found.addText(text, { whole: isNamed || isSecretFile(path) });
       if (/keyring/.test(path)) for (const [, key = ''] of text.matchAll(/"([^"]{8,})"/g)) found.add(key);
       if (/\.env$|sysconfig/.test(path))
         for (const [, value = ''] of text.matchAll(/^[^#=\n]+=["']?(.{12,}?)["']?$/gm)) addVariable(value, found);
     }
   }
   for (const name of ['.docker/config.json', '.config/containers/auth.json'])
-    found.addText(await textOf(join(root, 'root', name)), false);
+    found.addText(await textOf(join(root, 'root', name)), { whole: false });
   for (const { path, size } of await filesBelow(volumes, MAX_FILES)) {
     // Files of Secrets and service account tokens that are mounted into pods.
     if (
@@ -116,10 +116,10 @@ export async function secretsOfHost({ root, volumes, containers }: SecretPlaces,
       /\/volumes\/kubernetes\.io~(?:secret|projected)\//.test(path) &&
       !PUBLIC_KEY.test(basename(path))
     )
-      found.addText(await textOf(path), true);
+      found.addText(await textOf(path), { whole: true });
   }
   for (const { path, size } of await filesBelow(join(containers, 'containers'), MAX_FILES, 1))
-    if (basename(path) === 'config.json' && size <= MAX_FILE_BYTES) found.addText(await textOf(path), false);
+    if (basename(path) === 'config.json' && size <= MAX_FILE_BYTES) found.addText(await textOf(path), { whole: false });
 }
 
 function addVariable(value: string, found: SecretValues): void {
@@ -133,7 +133,7 @@ export async function secretsOfCluster(client: ApiClient, found: SecretValues, s
         if (PUBLIC_KEY.test(key)) continue;
         found.add(value);
         const text = Buffer.from(value, 'base64').toString('utf8');
-        found.addText(text, true);
+        found.addText(text, { whole: true });
         if (type === 'kubernetes.io/dockerconfigjson' || type === 'kubernetes.io/dockercfg') addLogins(text, found);
       }
     if (found.full) return;

@@ -142,7 +142,9 @@ async function candidates(options: FallbackOptions, restoredAt: number): Promise
   const { snapshots, files } = options;
   if (typeof snapshots === 'string')
     return newestFirst(await scheduledSnapshots(snapshots, files), ({ revision }) => revision >= restoredAt);
-  return (await listSnapshots(whereOf(options), false, files)).filter(({ file }) => file === snapshots.only);
+  return (await listSnapshots(whereOf(options), { verify: false }, files)).filter(
+    ({ file }) => file === snapshots.only,
+  );
 }
 
 /**

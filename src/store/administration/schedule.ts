@@ -73,7 +73,7 @@ export function scheduleSnapshots(options: ScheduleOptions): ScheduledSnapshots 
       const schedule = await read();
       if (!schedule.enabled || stopping.signal.aborted) return;
       const everyMs = parseEvery(schedule.every) ?? RETRY_MS;
-      const [newest] = await listSnapshots(schedule.directory, false, files);
+      const [newest] = await listSnapshots(schedule.directory, { verify: false }, files);
       const now = clock.nowMs();
       // A clock that was set back must not delay the next snapshot.
       const last = Math.min(newest?.takenMs ?? 0, now);

@@ -138,7 +138,11 @@ export interface ListedSnapshot {
  * Lists snapshots, newest first. `verify`: also verifies the SHA-256 of every file. Returns an empty list when the
  * directory does not exist.
  */
-export async function listSnapshots(directory: string, verify: boolean, files: StoreFiles): Promise<ListedSnapshot[]> {
+export async function listSnapshots(
+  directory: string,
+  { verify }: { readonly verify: boolean },
+  files: StoreFiles,
+): Promise<ListedSnapshot[]> {
   const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw new CodedError('unreadable', `cannot read ${directory}: ${messageOf(error)}`, { cause: error });
@@ -161,7 +165,7 @@ export async function listSnapshots(directory: string, verify: boolean, files: S
 
 /** The snapshots that the schedule saved into `directory`, newest first. */
 export async function scheduledSnapshots(directory: string, files: StoreFiles): Promise<ListedSnapshot[]> {
-  return (await listSnapshots(directory, false, files)).filter(({ file }) => NAME.test(basename(file)));
+  return (await listSnapshots(directory, { verify: false }, files)).filter(({ file }) => NAME.test(basename(file)));
 }
 
 /** Whether the name is that of a snapshot that is being saved. */
@@ -184,7 +188,7 @@ function createdAt(name: string): number | undefined {
 
 /** True when the newest snapshot in `directory` has the store's revision. */
 export async function isUnchanged(admin: EtcdAdmin, directory: string, files: StoreFiles): Promise<boolean> {
-  const [newest] = await listSnapshots(directory, false, files);
+  const [newest] = await listSnapshots(directory, { verify: false }, files);
   return newest?.problem === '' && newest.revision === (await admin.status()).revision;
 }
 

@@ -347,7 +347,7 @@ export class Engine implements ReplicatedMachine, StoreView {
 
   /** Discards history before `revision`. With `physical`, resolves when the rows are removed. Throws MvccError. */
   async compact(revision: number, physical: boolean): Promise<void> {
-    this.#proposer.admit(false);
+    this.#proposer.admit({ grows: false });
     this.machine.checkCompact(revision);
     await this.#proposer.add(Pending.command({ type: 'compact', revision }));
     if (physical) await this.#compactor.settled();
@@ -355,7 +355,7 @@ export class Engine implements ReplicatedMachine, StoreView {
 
   /** Replicates a command and resolves when it was applied here. Throws like `txn`. */
   async command(command: Command): Promise<void> {
-    this.#proposer.admit(false);
+    this.#proposer.admit({ grows: false });
     const added = this.#proposer.add(Pending.command(command));
     if (command.type === 'auth' && this.#authState.changesPermissions(command.command))
       this.#permissionChanges.add(added);

@@ -111,7 +111,7 @@ export class Proposer {
     const { machine } = view;
     const grows = writesMore(request);
     if (grows && space.full) await space.recover();
-    this.admit(grows && !space.admits(request, options));
+    this.admit({ grows: grows && !space.admits(request, options) });
     const before = machine.head;
     const { leadsFrom } = view;
     const decision = this.#decide(request, pinned);
@@ -159,7 +159,7 @@ export class Proposer {
   }
 
   /** Throws CodedError 'closed', 'not-leader', 'no-space', 'too-many-requests' when no write is accepted now. */
-  admit(grows: boolean): void {
+  admit({ grows }: { readonly grows: boolean }): void {
     const { view, space } = this.#deps;
     if (view.stopped) throw new CodedError('closed', 'the store is stopping');
     if (!view.leads) throw notLeader();

@@ -45,7 +45,7 @@ export class LeaseQuorum {
       const ids = new Set<bigint>();
       const acknowledged = new Promise<void>((resolve) => clock.setTimer(BATCH_MS, resolve)).then(() => {
         this.#batch = undefined;
-        return this.#agree(encode(engine.replica.term, this.remaining(ids), false), () => {});
+        return this.#agree(encode(engine.replica.term, this.remaining(ids), { needsRemaining: false }), () => {});
       });
       this.#batch = { ids, acknowledged };
     }
@@ -72,7 +72,7 @@ export class LeaseQuorum {
     const { term } = replica;
     while (engine.leads && replica.term === term) {
       try {
-        await this.#agree(encode(term, [], true), (body) => this.#extend(decode(body).updates));
+        await this.#agree(encode(term, [], { needsRemaining: true }), (body) => this.#extend(decode(body).updates));
         return true;
       } catch (error) {
         if (!(error instanceof CodedError)) throw error;
@@ -89,7 +89,7 @@ export class LeaseQuorum {
     if (term !== engine.replica.term || engine.replica.leads) return undefined;
     const now = clock.monotonicMs();
     for (const { id, remainingMs } of updates) engine.machine.leases.setRemaining(id, remainingMs, now);
-    return encode(term, needsRemaining ? this.remaining() : [], false);
+    return encode(term, needsRemaining ? this.remaining() : [], { needsRemaining: false });
   }
 
   /** Adopts longer remaining times, because the longest remaining time is the most recent. */
@@ -125,7 +125,7 @@ export class LeaseQuorum {
   }
 }
 
-function encode(term: number, updates: LeaseUpdates, needsRemaining: boolean): Buffer {
+function encode(term: number, updates: LeaseUpdates, { needsRemaining }: { readonly needsRemaining: boolean }): Buffer {
   const out = new Writer(32 + updates.length * 16).int(1, term);
   return writeLeaseUpdates(out, UPDATES, updates).bool(3, needsRemaining).finish();
 }

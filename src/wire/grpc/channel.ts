@@ -165,7 +165,7 @@ export class Channel {
             if (this.#waiting.length > 0) this.#serveWaiting();
             resolve(answer);
           },
-          failed: (error, untouched) => {
+          failed: (error, { untouched }) => {
             this.#exchanges.delete(current);
             // The server refused the call before processing it, so another connection may take it.
             if (untouched && !this.#closed) this.#whenConnected({ deadlineMs, ready: send, failed: reject });

@@ -14,7 +14,7 @@ export const LOST = 'store is unavailable: ';
 export interface UnaryOutcome {
   done(answer: Buffer): void;
   /** `untouched`: the peer has certainly not processed the request. */
-  failed(error: RpcError, untouched: boolean): void;
+  failed(error: RpcError, options: { readonly untouched: boolean }): void;
 }
 
 export class UnaryExchange implements StreamEvents, Placed {
@@ -41,8 +41,9 @@ export class UnaryExchange implements StreamEvents, Placed {
     if (this.#over || !endStream) return;
     this.#over = true;
     const error = statusOf(fields);
-    if (error !== undefined) this.#outcome.failed(error, false);
-    else if (this.#answer === undefined) this.#outcome.failed(new RpcError(RpcCode.internal, 'no answer'), false);
+    if (error !== undefined) this.#outcome.failed(error, { untouched: false });
+    else if (this.#answer === undefined)
+      this.#outcome.failed(new RpcError(RpcCode.internal, 'no answer'), { untouched: false });
     else this.#outcome.done(this.#answer);
   }
 
@@ -63,7 +64,9 @@ export class UnaryExchange implements StreamEvents, Placed {
   lost(reason: string, code: number): void {
     if (this.#over) return;
     this.#over = true;
-    this.#outcome.failed(new RpcError(RpcCode.unavailable, `${LOST}${reason}`), code === ErrorCode.refusedStream);
+    this.#outcome.failed(new RpcError(RpcCode.unavailable, `${LOST}${reason}`), {
+      untouched: code === ErrorCode.refusedStream,
+    });
   }
 
   expire(nowMs: number): void {
@@ -78,7 +81,7 @@ export class UnaryExchange implements StreamEvents, Placed {
     if (this.#over) return;
     this.#over = true;
     this.#stream?.reset(ErrorCode.cancel);
-    this.#outcome.failed(error, false);
+    this.#outcome.failed(error, { untouched: false });
   }
 }
 
@@ -108,7 +111,7 @@ export class ClientStream implements StreamEvents {
 
   start(connection: Http2Connection, headers: Buffer): void {
     this.#stream = connection.open(this);
-    this.#stream.sendHeaders(headers, false);
+    this.#stream.sendHeaders(headers, { endStream: false });
     const early = this.#early;
     this.#early = [];
     for (const message of early) this.send(message);

@@ -86,7 +86,7 @@ export class PlainCall implements StreamEvents {
       { name: 'content-type', value: contentType },
     ];
     if (follow !== undefined && method !== 'HEAD') {
-      this.#stream.sendHeaders(encodeHeaders(head), false);
+      this.#stream.sendHeaders(encodeHeaders(head), { endStream: false });
       follow({
         write: (text) => this.#stream.sendData([Buffer.from(text)]),
         end: () => {
@@ -100,7 +100,7 @@ export class PlainCall implements StreamEvents {
     }
     const bytes = Buffer.from(body);
     const headers = encodeHeaders([...head, { name: 'content-length', value: String(bytes.length) }]);
-    if (method === 'HEAD') this.#stream.sendHeaders(headers, true);
+    if (method === 'HEAD') this.#stream.sendHeaders(headers, { endStream: true });
     else this.#stream.sendAll(headers, EMPTY, bytes, undefined);
     this.#end();
   }

@@ -158,7 +158,10 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
       { name: 'grpc-message', value: encodeStatusMessage(message) },
     ];
     if (this.#headersSent) this.#stream.end(encodeHeaders(status));
-    else this.#stream.sendHeaders(encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE, ...status]), true);
+    else
+      this.#stream.sendHeaders(encodeHeaders([{ name: ':status', value: '200' }, CONTENT_TYPE, ...status]), {
+        endStream: true,
+      });
   }
 
   send(...parts: readonly Uint8Array[]): boolean {
@@ -184,7 +187,7 @@ export class ServerCall implements StreamEvents, UnaryCall, StreamCall {
   #sendHeaders(): void {
     if (this.#headersSent) return;
     this.#headersSent = true;
-    this.#stream.sendHeaders(RESPONSE_HEADERS, false);
+    this.#stream.sendHeaders(RESPONSE_HEADERS, { endStream: false });
   }
 
   #handlerClosed = false;

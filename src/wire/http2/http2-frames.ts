@@ -72,7 +72,7 @@ export function frame(type: number, flags: number, id: number, payload: Uint8Arr
 }
 
 /** HEADERS, followed by CONTINUATION frames if the block does not fit into one frame. */
-export function headersFrames(id: number, block: Buffer, endStream: boolean): Buffer {
+export function headersFrames(id: number, block: Buffer, { endStream }: { readonly endStream: boolean }): Buffer {
   const end = endStream ? Flag.endStream : 0;
   if (block.length <= MAX_FRAME) return frame(FrameType.headers, Flag.endHeaders | end, id, block);
   const frames = [frame(FrameType.headers, end, id, block.subarray(0, MAX_FRAME))];

@@ -88,9 +88,9 @@ export class Http2Stream implements FrameSource {
     if (!this.#gone && !this.#receivedEnd) this.#owner.widen(this);
   }
 
-  sendHeaders(block: Buffer, endStream: boolean): void {
+  sendHeaders(block: Buffer, { endStream }: { readonly endStream: boolean }): void {
     if (!this.open) return;
-    this.#sender.write(headersFrames(this.id, block, endStream));
+    this.#sender.write(headersFrames(this.id, block, { endStream }));
     if (endStream) this.#ended();
   }
 
@@ -127,7 +127,7 @@ export class Http2Stream implements FrameSource {
 
   /** Like `sendAll`, for any size. */
   sendPieces(headers: Buffer, pieces: readonly Uint8Array[], trailers: Buffer | undefined): void {
-    this.sendHeaders(headers, false);
+    this.sendHeaders(headers, { endStream: false });
     this.sendData(pieces);
     this.end(trailers);
   }
@@ -234,7 +234,7 @@ export class Http2Stream implements FrameSource {
 
   #sendEnd(): void {
     if (!this.open) return;
-    if (this.#trailers !== undefined) this.#sender.write(headersFrames(this.id, this.#trailers, true));
+    if (this.#trailers !== undefined) this.#sender.write(headersFrames(this.id, this.#trailers, { endStream: true }));
     else this.#sendFrame(0, Flag.endStream);
     this.#ended();
   }

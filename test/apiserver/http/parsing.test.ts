@@ -297,30 +297,33 @@ describe('content negotiation', () => {
   it('content negotiation selects the first supported media type of the client', () => {
     const table =
       'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json';
-    assert.deepEqual(negotiate(table, true), { format: 'json', as: 'Table', version: 'v1' });
+    assert.deepEqual(negotiate(table, { protobuf: true }), { format: 'json', as: 'Table', version: 'v1' });
     const both = 'application/vnd.kubernetes.protobuf,application/json';
-    assert.deepEqual(negotiate(both, true), { format: 'protobuf', as: 'object', version: '' });
-    assert.deepEqual(negotiate(both, false), { format: 'json', as: 'object', version: '' });
-    assert.equal(negotiate('application/vnd.kubernetes.protobuf;q=0.1,application/json', true).format, 'json');
+    assert.deepEqual(negotiate(both, { protobuf: true }), { format: 'protobuf', as: 'object', version: '' });
+    assert.deepEqual(negotiate(both, { protobuf: false }), { format: 'json', as: 'object', version: '' });
+    assert.equal(
+      negotiate('application/vnd.kubernetes.protobuf;q=0.1,application/json', { protobuf: true }).format,
+      'json',
+    );
     const metadata = 'as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
-    assert.deepEqual(negotiate(`application/vnd.kubernetes.protobuf;${metadata}`, false), {
+    assert.deepEqual(negotiate(`application/vnd.kubernetes.protobuf;${metadata}`, { protobuf: false }), {
       format: 'protobuf',
       as: 'PartialObjectMetadata',
       version: 'v1',
     });
     const asTable = 'application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1';
-    assert.equal(negotiate(`${asTable},application/json`, true).as, 'object');
-    assert.deepEqual(negotiate('application/yaml;q=0.5, application/json;q=0.4', true), {
+    assert.equal(negotiate(`${asTable},application/json`, { protobuf: true }).as, 'object');
+    assert.deepEqual(negotiate('application/yaml;q=0.5, application/json;q=0.4', { protobuf: true }), {
       format: 'yaml',
       as: 'object',
       version: '',
     });
-    assert.equal(negotiate('application/json;as=Table;v=v9;g=meta.k8s.io,*/*', true).as, 'object');
-    assert.equal(negotiate(undefined, true).format, 'json');
+    assert.equal(negotiate('application/json;as=Table;v=v9;g=meta.k8s.io,*/*', { protobuf: true }).as, 'object');
+    assert.equal(negotiate(undefined, { protobuf: true }).format, 'json');
   });
 
   it('content negotiation returns 406 if no media type is supported', () => {
-    assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', false), { httpCode: 406 });
-    assert.throws(() => negotiate('text/html', true), { httpCode: 406 });
+    assert.throws(() => negotiate('application/vnd.kubernetes.protobuf', { protobuf: false }), { httpCode: 406 });
+    assert.throws(() => negotiate('text/html', { protobuf: true }), { httpCode: 406 });
   });
 });

@@ -652,7 +652,7 @@ describe('watch API', () => {
       Buffer.concat([
         PREFACE,
         settingsFrame([]),
-        headersFrames(1, headers, false),
+        headersFrames(1, headers, { endStream: false }),
         frame(0, 0, 1, Buffer.concat([prefix, request])),
       ]),
     );

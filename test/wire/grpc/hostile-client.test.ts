@@ -43,7 +43,7 @@ test('repeated window settings in one SETTINGS frame take little CPU time, regar
     { name: 'content-type', value: 'application/grpc' },
   ]);
   socket.write(Buffer.concat([PREFACE, settingsFrame([])]));
-  for (let id = 1; id < 8000; id += 2) socket.write(headersFrames(id, request, false));
+  for (let id = 1; id < 8000; id += 2) socket.write(headersFrames(id, request, { endStream: false }));
   const many = settingsFrame(Array.from({ length: 2700 }, (_, i) => [4, 1000 + (i % 2)] as const));
   const began = process.cpuUsage();
   for (let i = 0; i < 100; i += 1) socket.write(many);

@@ -18,11 +18,11 @@ export function trailers(id: number, status: string, message?: string): Buffer {
   return headersFrames(
     id,
     encodeHeaders(message === undefined ? fields : [...fields, { name: 'grpc-message', value: message }]),
-    true,
+    { endStream: true },
   );
 }
 
-export const head = (id: number): Buffer => headersFrames(id, OK_HEADERS, false);
+export const head = (id: number): Buffer => headersFrames(id, OK_HEADERS, { endStream: false });
 
 export function prefixed(message: Buffer): Buffer {
   const prefix = Buffer.alloc(5);

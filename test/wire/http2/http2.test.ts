@@ -278,11 +278,11 @@ describe('input split into pieces', () => {
   const bytes = Buffer.concat([
     PREFACE,
     settingsFrame([]),
-    headersFrames(1, encodeHeaders([{ name: ':path', value: '/' }]), false),
+    headersFrames(1, encodeHeaders([{ name: ':path', value: '/' }]), { endStream: false }),
     frame(FrameType.data, 0, 1, body.subarray(0, 7)),
     frame(FrameType.data, 0, 1, Buffer.alloc(0)),
     frame(FrameType.data, Flag.padded | Flag.endStream, 1, padded),
-    headersFrames(3, encodeHeaders([{ name: ':path', value: '/' }]), false),
+    headersFrames(3, encodeHeaders([{ name: ':path', value: '/' }]), { endStream: false }),
     frame(FrameType.data, Flag.endStream, 3, body),
   ]);
 
@@ -357,7 +357,7 @@ describe('requests of one event loop turn', () => {
     const sent = Buffer.concat(written);
     const request = (id: number): Buffer =>
       Buffer.concat([
-        headersFrames(id, path, false),
+        headersFrames(id, path, { endStream: false }),
         frame(FrameType.data, Flag.endStream, id, Buffer.concat([messagePrefix(message.length), message])),
       ]);
     assert.deepEqual(sent, Buffer.concat(ids.map(request)));
@@ -420,15 +420,19 @@ describe('hostile HTTP/2 client', () => {
 
   const cases: ReadonlyArray<readonly [what: string, bytes: Buffer, code: number]> = [
     ['a frame larger than allowed', Buffer.concat([Buffer.from([0x00, 0x40, 0x01, 0, 0, 0, 0, 0, 1])]), 6],
-    ['headers that are not HPACK', headersFrames(1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), false), 9],
-    ['a header index outside of the HPACK table', headersFrames(1, Buffer.from([0xc5]), false), 9],
+    [
+      'headers that are not HPACK',
+      headersFrames(1, Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), { endStream: false }),
+      9,
+    ],
+    ['a header index outside of the HPACK table', headersFrames(1, Buffer.from([0xc5]), { endStream: false }), 9],
     [
       'a Huffman-coded string with invalid padding',
-      headersFrames(1, Buffer.from([0x00, 0x81, 0x00, 0x81, 0x00]), false),
+      headersFrames(1, Buffer.from([0x00, 0x81, 0x00, 0x81, 0x00]), { endStream: false }),
       9,
     ],
     ['data on a stream that was never opened', frame(FrameType.data, 0, 7, Buffer.alloc(1)), 1],
-    ['a request with an even stream ID', headersFrames(2, HEADERS, false), 1],
+    ['a request with an even stream ID', headersFrames(2, HEADERS, { endStream: false }), 1],
     [
       'a header block interrupted by another frame',
       Buffer.concat([frame(FrameType.headers, 0, 1, HEADERS), frame(FrameType.ping, 0, 0, Buffer.alloc(8))]),
@@ -441,7 +445,7 @@ describe('hostile HTTP/2 client', () => {
     ],
     [
       'a WINDOW_UPDATE frame of zero',
-      Buffer.concat([headersFrames(1, HEADERS, false), Buffer.from(windowUpdateFrame(1, 0))]),
+      Buffer.concat([headersFrames(1, HEADERS, { endStream: false }), Buffer.from(windowUpdateFrame(1, 0))]),
       1,
     ],
     ['a WINDOW_UPDATE frame that overflows the window', Buffer.from(windowUpdateFrame(0, 0x7fff_ffff)), 3],
@@ -458,7 +462,8 @@ describe('hostile HTTP/2 client', () => {
   it('disconnects an HTTP/2 client that opens and resets streams endlessly', async () => {
     const code = await attack((socket) => {
       const frames: Buffer[] = [];
-      for (let i = 0; i < 5000; i += 1) frames.push(headersFrames(2 * i + 1, HEADERS, false), resetFrame(2 * i + 1, 8));
+      for (let i = 0; i < 5000; i += 1)
+        frames.push(headersFrames(2 * i + 1, HEADERS, { endStream: false }), resetFrame(2 * i + 1, 8));
       socket.write(Buffer.concat(frames));
     });
     assert.equal(code, 11);
@@ -478,9 +483,9 @@ describe('hostile HTTP/2 client', () => {
     const flood = (make: (at: number) => Buffer): Buffer =>
       Buffer.concat(Array.from({ length: 5000 }, (_, at) => make(at)));
     assert.equal(await attack(flood(() => Buffer.from(windowUpdateFrame(0, 1)))), 11);
-    const open = headersFrames(1, HEADERS, false);
+    const open = headersFrames(1, HEADERS, { endStream: false });
     assert.equal(await attack(flood(() => open)), 11);
-    const done = headersFrames(1, HEADERS, true);
+    const done = headersFrames(1, HEADERS, { endStream: true });
     assert.equal(
       await attack(Buffer.concat([done, frame(FrameType.resetStream, 0, 1, Buffer.alloc(4)), flood(() => done)])),
       11,
@@ -488,7 +493,10 @@ describe('hostile HTTP/2 client', () => {
     // Provokes the server to reset the stream (CVE-2025-8671).
     const provoke = (at: number): Buffer => {
       const id = 2 * at + 1;
-      return Buffer.concat([headersFrames(id, HEADERS, false), headersFrames(id, HEADERS, false)]);
+      return Buffer.concat([
+        headersFrames(id, HEADERS, { endStream: false }),
+        headersFrames(id, HEADERS, { endStream: false }),
+      ]);
     };
     assert.equal(await attack(flood(provoke)), 11);
     await others();
@@ -500,7 +508,9 @@ describe('hostile HTTP/2 client', () => {
     await attack((socket) => {
       socket.write(
         Buffer.concat([
-          headersFrames(id, encodeHeaders([...STUCK, { name: 'content-type', value: 'application/grpc' }]), true),
+          headersFrames(id, encodeHeaders([...STUCK, { name: 'content-type', value: 'application/grpc' }]), {
+            endStream: true,
+          }),
           frame(FrameType.data, 0, id, Buffer.alloc(1)),
         ]),
       );
@@ -511,7 +521,7 @@ describe('hostile HTTP/2 client', () => {
   });
 
   it('disconnects an HTTP/2 client that does not send the connection preface', async () => {
-    assert.equal(await attack(headersFrames(1, HEADERS, false), PREFACE), 1);
+    assert.equal(await attack(headersFrames(1, HEADERS, { endStream: false }), PREFACE), 1);
     assert.equal(await attack(Buffer.alloc(0), Buffer.from('PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n')), undefined);
     await others();
   });

@@ -6,26 +6,26 @@ import { fail, of, reads } from './opaque.ts';
 
 const SEMVER = 'kubernetes.Semver';
 
-function parse(text: string, normalize: boolean): SemanticVersion | undefined {
-  if (!normalize) return parseSemver(text);
+function parse(text: string, form: 'normalized' | 'exact'): SemanticVersion | undefined {
+  if (form === 'exact') return parseSemver(text);
   const match = /^v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?$/.exec(text.slice(0, 256));
   if (match === null) return parseSemver(text);
   const [major, minor, patch] = [1, 2, 3].map((index) => BigInt(match[index] ?? 0));
   return parseSemver(`${major}.${minor}.${patch}${match[4] ?? ''}`);
 }
 
-const semver = (text: string, normalize: boolean): Opaque => {
-  const parsed = parse(text, normalize) ?? fail(`no valid semantic version: ${JSON.stringify(text.slice(0, 64))}`);
+const semver = (text: string, form: 'normalized' | 'exact'): Opaque => {
+  const parsed = parse(text, form) ?? fail(`no valid semantic version: ${JSON.stringify(text.slice(0, 64))}`);
   return new Opaque(SEMVER, parsed, `${parsed.major}.${parsed.minor}.${parsed.patch}-${parsed.pre.join('.')}`);
 };
 
 export const semvers: readonly Overload[] = [
-  declare('semver(string): kubernetes.Semver', (text: string) => semver(text, false), reads),
+  declare('semver(string): kubernetes.Semver', (text: string) => semver(text, 'exact'), reads),
   declare('semver(string, bool): kubernetes.Semver', semver, reads),
-  declare('isSemver(string): bool', (text: string) => parse(text, false) !== undefined, reads),
+  declare('isSemver(string): bool', (text: string) => parse(text, 'exact') !== undefined, reads),
   declare(
     'isSemver(string, bool): bool',
-    (text: string, normalize: boolean) => parse(text, normalize) !== undefined,
+    (text: string, normalize: boolean) => parse(text, normalize ? 'normalized' : 'exact') !== undefined,
     reads,
   ),
   ...(['major', 'minor', 'patch'] as const).map((name) =>
@@ -49,6 +49,6 @@ const textOf = (value: Value): string => (typeof value === 'string' ? value : fa
 /** Source: operator-framework/api pkg/constraints/cel.go. */
 export const semverComparison: readonly Overload[] = [
   declare('semver_compare(dyn, dyn): int', (a: Value, b: Value) =>
-    BigInt(compareSemver(of(semver(textOf(a), false)), of(semver(textOf(b), false)))),
+    BigInt(compareSemver(of(semver(textOf(a), 'exact')), of(semver(textOf(b), 'exact')))),
   ),
 ];

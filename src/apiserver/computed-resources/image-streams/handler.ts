@@ -61,7 +61,7 @@ export async function streamView(
     if (exchange.request.method !== 'GET') throw methodNotAllowed();
     return watchParts(context, exchange, kind, info, cache.kind(STREAMS), tagEvents(view));
   }
-  const form = negotiate(exchange.request.headers.accept, false);
+  const form = negotiate(exchange.request.headers.accept, { protobuf: false });
   const answer = (object: KubeObject, code: number): void =>
     sendObject(context, exchange, kind, cachedView(object), form, code);
   await cache.freshen();
@@ -174,7 +174,7 @@ async function listTags(
   info: ResourceRequestInfo,
   view: TagView,
 ): Promise<void> {
-  const form = negotiateList(exchange.request.headers.accept, false);
+  const form = negotiateList(exchange.request.headers.accept, { protobuf: false });
   const options = parseListOptions(kind, info.query);
   await context.cache.freshen();
   const namespace = info.namespace === '' ? undefined : info.namespace;

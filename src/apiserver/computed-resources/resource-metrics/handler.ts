@@ -42,7 +42,7 @@ export async function resourceMetrics(
   const { verb } = info;
   if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
   const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, false) : negotiateList(accept, false);
+  const form = verb === 'get' ? negotiate(accept, { protobuf: false }) : negotiateList(accept, { protobuf: false });
   const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
   const collector = collectorOf(context);
   await Promise.all([context.cache.freshen(), collector.fresh()]);

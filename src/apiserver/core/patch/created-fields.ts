@@ -19,7 +19,7 @@ const NONE: Passed = () => false;
 
 /** Fields that the creator of the object owns: all fields except those in `skeleton` and those that the server sets. */
 export function createdFields(object: JsonObject, schema: SchemaNode | undefined, skeleton: JsonObject): FieldSet {
-  return newFields(object, schema, skeleton, isUnowned, true);
+  return newFields(object, schema, skeleton, isUnowned, 'root');
 }
 
 /** Like `createdFields`, but yields between parts of a large object. */
@@ -28,7 +28,7 @@ export function* createdFieldsSteps(
   schema: SchemaNode | undefined,
   skeleton: JsonObject,
 ): Steps<FieldSet> {
-  return yield* new LargeWalk().newFields(object, schema, skeleton, isUnowned, true);
+  return yield* new LargeWalk().newFields(object, schema, skeleton, isUnowned, 'root');
 }
 
 /** Same algorithm for a large object: large parts are processed in steps, small parts at once. */
@@ -42,7 +42,7 @@ class LargeWalk {
     schema: SchemaNode | undefined,
     before: JsonObject,
     passed: Passed,
-    root: boolean,
+    level: 'root' | 'nested',
   ): Steps<FieldSet> {
     const structure = schema?.kind === 'object' ? schema : undefined;
     const items = schema?.kind === 'map' ? schema.items : undefined;
@@ -56,19 +56,19 @@ class LargeWalk {
       if (own === undefined || !isHeavy(this.#weigher.weight(value))) setField(rest, name, value);
       else if (known === undefined)
         apart[elementIn(structure, name)] = yield* this.#node(value, own, selfIn(structure, value));
-      else if (root && name === 'metadata' && isObject(value) && isObject(known)) {
-        const found = yield* this.newFields(value, own, known, isUnownedMetadata, false);
+      else if (level === 'root' && name === 'metadata' && isObject(value) && isObject(known)) {
+        const found = yield* this.newFields(value, own, known, isUnownedMetadata, 'nested');
         if (found !== NOTHING) apart[elementIn(structure, name)] = found;
       } else if (known === null && hasParts(value, own)) {
         const parts = yield* this.#node(value, own, false);
         if (!isEmpty(parts)) apart[elementIn(structure, name)] = parts;
       } else if (isObject(value) && isObject(known) && descends(known, value, own)) {
-        const found = yield* this.newFields(value, own, known, NONE, false);
+        const found = yield* this.newFields(value, own, known, NONE, 'nested');
         if (found !== NOTHING) apart[elementIn(structure, name)] = found;
       } else setField(rest, name, value);
     }
     yield;
-    const set = newFields(rest, schema, before, passed, root);
+    const set = newFields(rest, schema, before, passed, level);
     const elements = Object.keys(apart);
     if (elements.length === 0) return set;
     const all: Node = {};
@@ -128,7 +128,7 @@ function newFields(
   schema: SchemaNode | undefined,
   before: JsonObject,
   passed: Passed,
-  root: boolean,
+  level: 'root' | 'nested',
 ): FieldSet {
   const structure = schema?.kind === 'object' ? schema : undefined;
   const items = schema?.kind === 'map' ? schema.items : undefined;
@@ -139,8 +139,8 @@ function newFields(
     const own = structure === undefined ? items : structure.fields.get(name);
     const known = field(before, name);
     const found =
-      root && name === 'metadata' && isObject(value) && isObject(known)
-        ? newFields(value, own, known, isUnownedMetadata, false)
+      level === 'root' && name === 'metadata' && isObject(value) && isObject(known)
+        ? newFields(value, own, known, isUnownedMetadata, 'nested')
         : known === undefined
           ? node(value, own, selfIn(structure, value))
           : changed(value, own, known);
@@ -162,7 +162,7 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
     return isEmpty(parts) ? undefined : parts;
   }
   if (!descends(known, value, schema)) return equal(known, value) ? undefined : EMPTY_SET;
-  if (isObject(value) && isObject(known)) return newFields(value, schema, known, NONE, false);
+  if (isObject(value) && isObject(known)) return newFields(value, schema, known, NONE, 'nested');
   const { added, modified } = compare(known, value, schema);
   const both = sorted(union(added, modified));
   return isEmpty(both) ? undefined : both;

@@ -25,7 +25,7 @@ export function get(
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> | undefined {
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const requested = info.query === undefined ? undefined : parseRevision(info.query.get('resourceVersion'));
   const waiting =
     requested === undefined

@@ -58,7 +58,7 @@ export function list(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  const form = negotiateList(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiateList(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   if (form.as === 'PartialObjectMetadata')
     throw new ApiError('NotAcceptable', `you requested ${form.as}, but the requested object is a list`);
   const options = visibleOptions(context, kind, exchange, parseListOptions(kind, info.query));

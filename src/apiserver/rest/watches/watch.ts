@@ -78,7 +78,7 @@ export function watchParts(
   expand?: Expansion,
 ): Promise<void> {
   exchange.longRunning = true;
-  const form = negotiateStream(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiateStream(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const options = visibleOptions(context, kind, exchange, parseWatchOptions(kind, info.query));
   const named = info.name === '' || info.selected ? options : withName(options, info.name);
   return new WatchStream(context, { exchange, kind, cache, info, form, options: named, expand }).run();

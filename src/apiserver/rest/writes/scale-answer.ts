@@ -7,7 +7,7 @@ import type { ServerContext } from '../context.ts';
 import { columnDefinitions, includeObjectOf, rowOf, table } from '../reads/representations.ts';
 
 export function sendScale(context: Pick<ServerContext, 'clock'>, exchange: Exchange, scale: Scale): void {
-  const form = negotiate(exchange.request.headers.accept, true);
+  const form = negotiate(exchange.request.headers.accept, { protobuf: true });
   if (form.as !== 'Table') {
     exchange.sendObject(200, scale);
     return;

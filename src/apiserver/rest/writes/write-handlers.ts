@@ -40,7 +40,7 @@ function requiredStrategy(kind: ServedKind, subresource: string): WriteStrategy<
 }
 
 export const create: Handler = async (context, exchange, kind, info) => {
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const request = writeRequest(exchange, kind, info);
   if (info.name !== '') throw methodNotAllowed();
   const object = await readObject(context, exchange, kind, request);
@@ -50,7 +50,7 @@ export const create: Handler = async (context, exchange, kind, info) => {
 
 export const update: Handler = async (context, exchange, kind, info) => {
   const strategy = requiredStrategy(kind, info.subresource);
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const request = writeRequest(exchange, kind, info);
   const object = await readObject(context, exchange, kind, request);
   checkName(request, object);
@@ -80,7 +80,7 @@ const actionAt = (info: ResourceRequestInfo) => ({
 
 export const patch: Handler = async (context, exchange, kind, info) => {
   const strategy = requiredStrategy(kind, info.subresource);
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const kindOfPatch = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
   const request = writeRequest(exchange, kind, info);
   const { bytes, body } = await readPatch(context, exchange, kindOfPatch, request);
@@ -112,7 +112,7 @@ function sentTwice(bytes: Buffer, format: 'json' | 'yaml', body: JsonValue, requ
 }
 
 export const remove: Handler = async (context, exchange, kind, info) => {
-  const form = negotiate(exchange.request.headers.accept, supportsProtobuf(kind));
+  const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
   const body = await readBody(exchange.request, limitOf(context));
   const options = parseDeleteOptions(body, exchange.header('content-type'), info.query, exchange.audit);
   exchange.warnings.push(...(kind.definition.warningsOnDelete?.(options.propagation) ?? []));

@@ -18,13 +18,13 @@ export const secretsEncryptReencryptCommand: Command = {
   run: async ({ flags, out }) => {
     const { dropOldKeys, scanStore } = await import('../../../host/apiserver/secrets-encrypt.ts');
     const root = stringFlag(flags, 'root');
-    const report = await scanStore(root, true);
+    const report = await scanStore(root, { rewrite: true });
     const { rewritten, unreadable, file } = report;
     out.stdout((await printDocument(flags, { file, rewritten, unreadable })) ?? `${rewritten} objects rewritten\n`);
     for (const key of report.unreadable) out.stderr(`no key for ${key}: not rewritten\n`);
     if (report.unreadable.length > 0) return 1;
     if (flags['drop-old-keys'] === true) {
-      const after = await scanStore(root, false);
+      const after = await scanStore(root, { rewrite: false });
       if (after.forms.some(({ current }) => !current)) {
         out.stderr(
           'an API server still writes with a former key; the keys are kept. Copy the file to every API server and run this again\n',

@@ -19,7 +19,7 @@ export const secretsEncryptStatusCommand: Command = {
       out.stdout((await printDocument(flags, { configured: false })) ?? OFF);
       return 0;
     }
-    const report = { configured: true, ...(await scanStore(root, false)) };
+    const report = { configured: true, ...(await scanStore(root, { rewrite: false })) };
     const document = await printDocument(flags, report);
     out.stdout(
       document ??

@@ -16,7 +16,7 @@ export const snapshotListCommand: Command = {
     const directory = await directoryOf(flags);
     if (stringFlag(flags, 'directory') !== undefined && !existsSync(directory))
       throw new UsageError(`--directory=${directory}: does not exist; give the directory of the snapshots`);
-    const found = await listSnapshots(directory, true);
+    const found = await listSnapshots(directory, { verify: true });
     const document = await printDocument(
       flags,
       found.map(({ takenMs, ...each }) => ({ ...each, used: new Date(takenMs).toISOString() })),

@@ -27,20 +27,20 @@ const type = <T extends KubeObject>(
   version: string,
   kind: string,
   plural: string,
-  namespaced = true,
-): ResourceType<T> => ({ group, version, kind, plural, namespaced });
+  scope: 'Namespaced' | 'Cluster' = 'Namespaced',
+): ResourceType<T> => ({ group, version, kind, plural, namespaced: scope === 'Namespaced' });
 
 export const PODS = type<Pod>('', 'v1', 'Pod', 'pods');
-export const NODES = type<Node>('', 'v1', 'Node', 'nodes', false);
+export const NODES = type<Node>('', 'v1', 'Node', 'nodes', 'Cluster');
 export const EVENTS = type<Event>('', 'v1', 'Event', 'events');
-export const NAMESPACES = type<Namespace>('', 'v1', 'Namespace', 'namespaces', false);
+export const NAMESPACES = type<Namespace>('', 'v1', 'Namespace', 'namespaces', 'Cluster');
 /** Namespaces that the user may read. */
-export const PROJECTS = type<AnyObject>('project.openshift.io', 'v1', 'Project', 'projects', false);
+export const PROJECTS = type<AnyObject>('project.openshift.io', 'v1', 'Project', 'projects', 'Cluster');
 export const SERVICES = type<Service>('', 'v1', 'Service', 'services');
 export const CONFIG_MAPS = type<ConfigMap>('', 'v1', 'ConfigMap', 'configmaps');
 export const SECRETS = type<Secret>('', 'v1', 'Secret', 'secrets');
 export const CLAIMS = type<PersistentVolumeClaim>('', 'v1', 'PersistentVolumeClaim', 'persistentvolumeclaims');
-export const VOLUMES = type<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', false);
+export const VOLUMES = type<PersistentVolume>('', 'v1', 'PersistentVolume', 'persistentvolumes', 'Cluster');
 export const QUOTAS = type<ResourceQuota>('', 'v1', 'ResourceQuota', 'resourcequotas');
 export const DEPLOYMENTS = type<Deployment>('apps', 'v1', 'Deployment', 'deployments');
 export const REPLICA_SETS = type<ReplicaSet>('apps', 'v1', 'ReplicaSet', 'replicasets');
@@ -58,21 +58,21 @@ export const CLUSTER_VERSIONS = type<AnyObject>(
   'v1',
   'ClusterVersion',
   'clusterversions',
-  false,
+  'Cluster',
 );
 export const CLUSTER_OPERATORS = type<AnyObject>(
   'config.openshift.io',
   'v1',
   'ClusterOperator',
   'clusteroperators',
-  false,
+  'Cluster',
 );
 export const CONFIG_POOLS = type<AnyObject>(
   'machineconfiguration.openshift.io',
   'v1',
   'MachineConfigPool',
   'machineconfigpools',
-  false,
+  'Cluster',
 );
 export const BARE_METAL_HOSTS = type<AnyObject>('metal3.io', 'v1alpha1', 'BareMetalHost', 'baremetalhosts');
 export const MACHINE_CONFIGS = type<AnyObject>(
@@ -80,7 +80,7 @@ export const MACHINE_CONFIGS = type<AnyObject>(
   'v1',
   'MachineConfig',
   'machineconfigs',
-  false,
+  'Cluster',
 );
 export const CATALOGS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'CatalogSource', 'catalogsources');
 export const SUBSCRIPTIONS = type<AnyObject>('operators.coreos.com', 'v1alpha1', 'Subscription', 'subscriptions');
@@ -91,7 +91,7 @@ export const INSTALLED_OPERATORS = type<AnyObject>(
   'ClusterServiceVersion',
   'clusterserviceversions',
 );
-export const RIGS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'Rig', 'rigs', false);
+export const RIGS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'Rig', 'rigs', 'Cluster');
 export const RIG_CLAIMS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'RigClaim', 'rigclaims');
 
 /** The value at a path of fields, or undefined. */

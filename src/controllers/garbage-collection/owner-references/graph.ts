@@ -110,7 +110,7 @@ export class OwnershipGraph {
     };
     let node = this.#nodes.get(uid);
     if (node === undefined) {
-      node = newNode(uid, at, false);
+      node = newNode(uid, at, { isVirtual: false });
       this.#nodes.set(uid, node);
     } else if (node.isVirtual) {
       // The references of dependents may contain wrong coordinates, so the dependents are checked again.
@@ -147,7 +147,7 @@ export class OwnershipGraph {
     for (const dependent of node.dependents) suspects.delete.add(dependent);
     if (node.dependents.size > 0) {
       // Dependents still reference the object. It stays as a virtual node until they have been handled.
-      const ghost = newNode(uid, node.at, true);
+      const ghost = newNode(uid, node.at, { isVirtual: true });
       ghost.checksEach = true;
       for (const dependent of node.dependents) addDependent(ghost, dependent);
       this.#nodes.set(uid, ghost);
@@ -183,7 +183,7 @@ export class OwnershipGraph {
       const virtual = newNode(
         uid,
         { apiVersion: owner.apiVersion, kind: owner.kind, namespace: node.at.namespace, name: owner.name },
-        true,
+        { isVirtual: true },
       );
       addDependent(virtual, node.uid);
       this.#nodes.set(uid, virtual);
@@ -234,7 +234,7 @@ function addDependent(node: MutableNode, uid: Uid): void {
   node.dependents.add(uid);
 }
 
-function newNode(uid: Uid, at: Coordinates, isVirtual: boolean): MutableNode {
+function newNode(uid: Uid, at: Coordinates, { isVirtual }: { readonly isVirtual: boolean }): MutableNode {
   return {
     uid,
     at,

@@ -91,7 +91,7 @@ export class AttachedVolumes {
     return candidates.find(isMine) ?? `VolumeAttachment/${name}`;
   }
 
-  observe(attachment: VolumeAttachment, isDeleted: boolean): void {
+  observe(attachment: VolumeAttachment, { isDeleted }: { readonly isDeleted: boolean }): void {
     const name = attachment.metadata?.name ?? '';
     const made = this.#made.get(name)?.attachment.metadata;
     const isOlder = made?.deletionTimestamp !== undefined && attachment.metadata?.deletionTimestamp === undefined;

@@ -175,7 +175,7 @@ class AttachDetachController extends ControllerTerm {
     this.scope.onChange(volumes, {
       added: (volume) => {
         for (const each of attachments.byIndex('volume', volume.metadata?.name ?? ''))
-          this.#attached.observe(each, false);
+          this.#attached.observe(each, { isDeleted: false });
         this.#wakeVolume(volume);
       },
       updated: (volume) => this.#wakeVolume(volume),
@@ -192,14 +192,14 @@ class AttachDetachController extends ControllerTerm {
 
   #followAttachments(): void {
     const wake = (attachment: VolumeAttachment): void => {
-      this.#attached.observe(attachment, false);
+      this.#attached.observe(attachment, { isDeleted: false });
       this.#wake([this.#attached.keyOf(attachment)]);
     };
     this.scope.onChange(this.#access.attachments, {
       added: wake,
       updated: wake,
       deleted: (attachment) => {
-        this.#attached.observe(attachment, true);
+        this.#attached.observe(attachment, { isDeleted: true });
         this.#wake([this.#attached.keyOf(attachment)]);
         this.#published.add(attachment.spec.nodeName);
       },

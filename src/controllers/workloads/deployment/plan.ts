@@ -70,22 +70,22 @@ class DeploymentPlanner {
   }
 
   plan(): DeploymentPlan {
-    if (this.#deployment.metadata?.deletionTimestamp !== undefined) return this.#finish(false);
+    if (this.#deployment.metadata?.deletionTimestamp !== undefined) return this.#finish({ assessProgress: false });
     const isPaused = this.#deployment.spec?.paused === true;
     this.#markPause(isPaused);
     if (isPaused || this.#isScaling()) {
-      this.#adoptRevision(false);
+      this.#adoptRevision({ mayCreate: false });
       scaleWithoutRollout(this.#draft, this.#sizes, this.#current, this.#old);
       if (isPaused) this.#cleanUp();
-      return this.#finish(false);
+      return this.#finish({ assessProgress: false });
     }
     if (this.#sizes.rolling) this.#roll();
     else this.#recreate();
-    return this.#finish(true);
+    return this.#finish({ assessProgress: true });
   }
 
   #roll(): void {
-    this.#adoptRevision(true);
+    this.#adoptRevision({ mayCreate: true });
     const current = this.#current;
     if (current === undefined) return;
     const isScaled =
@@ -94,13 +94,13 @@ class DeploymentPlanner {
   }
 
   #recreate(): void {
-    this.#adoptRevision(false);
+    this.#adoptRevision({ mayCreate: false });
     let isScaledDown = false;
     for (const set of this.#old) {
       if (specReplicas(set) > 0) isScaledDown = this.#draft.scale(set, 0) || isScaledDown;
     }
     if (isScaledDown || this.#oldPodsRun()) return;
-    if (this.#current === undefined) this.#adoptRevision(true);
+    if (this.#current === undefined) this.#adoptRevision({ mayCreate: true });
     else this.#draft.scale(this.#current, this.#sizes.replicas);
   }
 
@@ -123,7 +123,7 @@ class DeploymentPlanner {
   }
 
   /** Assigns the highest revision to the set that matches the template, or creates this set. */
-  #adoptRevision(mayCreate: boolean): void {
+  #adoptRevision({ mayCreate }: { readonly mayCreate: boolean }): void {
     const revision = maxRevision(this.#old) + 1n;
     const current = this.#current;
     if (current !== undefined) {
@@ -220,7 +220,7 @@ class DeploymentPlanner {
       );
   }
 
-  #finish(assessProgress: boolean): DeploymentPlan {
+  #finish({ assessProgress }: { readonly assessProgress: boolean }): DeploymentPlan {
     const next = planStatus({
       deployment: this.#deployment,
       conditions: this.#conditions,

@@ -61,12 +61,12 @@ export function containerStatuses(input: ContainerStatusInput): ContainerStatuse
   const init = initContainersOf(pod);
   const creating = init.length > 0 ? 'PodInitializing' : 'ContainerCreating';
   return {
-    init: init.map((container) => one(input, container, 'PodInitializing', true, input.previous.init)),
+    init: init.map((container) => one(input, container, 'PodInitializing', { init: true }, input.previous.init)),
     containers: containersOf(pod)
-      .map((container) => one(input, container, creating, false, input.previous.containers))
+      .map((container) => one(input, container, creating, { init: false }, input.previous.containers))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     ephemeral: ephemeralContainersOf(pod).map((container) =>
-      one(input, container, 'ContainerCreating', false, input.previous.ephemeral),
+      one(input, container, 'ContainerCreating', { init: false }, input.previous.ephemeral),
     ),
   };
 }
@@ -75,7 +75,7 @@ function one(
   input: ContainerStatusInput,
   container: Container | EphemeralContainer,
   defaultReason: string,
-  init: boolean,
+  { init }: { readonly init: boolean },
   previous: readonly ApiContainerStatus[],
 ): ApiContainerStatus {
   const { snapshot } = input;

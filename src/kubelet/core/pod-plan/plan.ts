@@ -65,11 +65,11 @@ export function planPod(snapshot: PodSnapshot, nowMs: number): PodPlan {
   const { pod } = snapshot;
   if (snapshot.termination !== undefined) {
     const { startedAtMs, graceSeconds } = snapshot.termination;
-    return planEnd(snapshot, graceSeconds, startedAtMs, nowMs, false);
+    return planEnd(snapshot, graceSeconds, startedAtMs, nowMs, { deadlineExceeded: false });
   }
   const deadlineAtMs = deadlineOf(snapshot);
   if (deadlineAtMs !== undefined && nowMs >= deadlineAtMs) {
-    return planEnd(snapshot, graceOf(pod), deadlineAtMs, nowMs, true);
+    return planEnd(snapshot, graceOf(pod), deadlineAtMs, nowMs, { deadlineExceeded: true });
   }
   return new Planner(snapshot, nowMs, deadlineAtMs).plan();
 }
@@ -89,7 +89,7 @@ function planEnd(
   graceSeconds: number,
   sinceMs: number,
   nowMs: number,
-  deadlineExceeded: boolean,
+  { deadlineExceeded }: { readonly deadlineExceeded: boolean },
 ): PodPlan {
   const running = snapshot.containers.filter((status) => status.state === 'running');
   const done = (actions: readonly PodAction[]): PodPlan => ({
@@ -174,7 +174,7 @@ class Planner {
   }
 
   #end(): PodPlan {
-    return planEnd(this.#snapshot, graceOf(this.#snapshot.pod), this.#nowMs, this.#nowMs, false);
+    return planEnd(this.#snapshot, graceOf(this.#snapshot.pod), this.#nowMs, this.#nowMs, { deadlineExceeded: false });
   }
 
   #planNewSandbox(): PodPlan {

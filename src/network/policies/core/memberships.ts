@@ -82,7 +82,7 @@ export class Memberships {
   }
 
   podChanged(key: string, namespace: string): void {
-    change(this.#podsByNamespace, namespace, key, this.#pods.has(key));
+    change(this.#podsByNamespace, namespace, key, this.#pods.has(key) ? 'add' : 'remove');
     this.#changed.set(key, namespace);
   }
 
@@ -179,7 +179,7 @@ export class Memberships {
       this.#size -= tracked.size;
       this.#tracked.delete(id);
       const { selection } = tracked;
-      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, false);
+      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, 'remove');
     }
   }
 
@@ -213,7 +213,7 @@ export class Memberships {
         dropped: false,
       };
       this.#tracked.set(id, tracked);
-      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, true);
+      if (selection !== undefined) change(this.#selections, selection.namespace, tracked, 'add');
     }
     this.#collected.add(tracked);
     return tracked.sets[family].name;
@@ -267,8 +267,8 @@ export class Memberships {
       if (ports === undefined) after.set(`${protocol} ${name}`, [port]);
       else ports.push(port);
     }
-    for (const id of before.keys()) if (!after.has(id)) change(this.#podsByPort, id, key, false);
-    for (const id of after.keys()) change(this.#podsByPort, id, key, true);
+    for (const id of before.keys()) if (!after.has(id)) change(this.#podsByPort, id, key, 'remove');
+    for (const id of after.keys()) change(this.#podsByPort, id, key, 'add');
     if (after.size === 0) this.#portsByPod.delete(key);
     else this.#portsByPod.set(key, after);
     const ids = [...new Set([...before.keys(), ...after.keys()])];
@@ -294,9 +294,9 @@ function costOf({ selection }: Tracked): number {
 }
 
 /** Adds a value to the set of a key, or removes it. */
-function change<K, V>(sets: Map<K, Set<V>>, key: K, value: V, isMember: boolean): void {
+function change<K, V>(sets: Map<K, Set<V>>, key: K, value: V, operation: 'add' | 'remove'): void {
   const found = sets.get(key);
-  if (!isMember) {
+  if (operation === 'remove') {
     found?.delete(value);
     if (found?.size === 0) sets.delete(key);
   } else if (found === undefined) sets.set(key, new Set([value]));

@@ -46,7 +46,7 @@ export function haproxyConfig(
     '  mode http',
     `  bind :${ports.http}`,
     '  option forwardfor',
-    ...rows.filter((row) => row.insecure !== 'none').flatMap((row) => ruleLines(row, false)),
+    ...rows.filter((row) => row.insecure !== 'none').flatMap((row) => ruleLines(row, 'http')),
     'frontend public_ssl',
     '  mode tcp',
     `  bind :${ports.https}`,
@@ -69,15 +69,16 @@ function secureLines(rows: readonly Row[], certificates: string): string[] {
     '  mode http',
     `  bind unix@/var/run/hyperedge-sni.sock ssl crt ${certificates} accept-proxy alpn h2,http/1.1`,
     '  option forwardfor',
-    ...rows.filter(({ tls }) => tls === 'terminate').flatMap((row) => ruleLines(row, true)),
+    ...rows.filter(({ tls }) => tls === 'terminate').flatMap((row) => ruleLines(row, 'https')),
   ];
 }
 
-function ruleLines(row: Row, secure: boolean): string[] {
+function ruleLines(row: Row, scheme: 'https' | 'http'): string[] {
   const conditions = [`{ req.hdr(host),field(1,:) -m reg -i ${hostPattern(row)} }`, ...pathCondition(row)];
   if (row.method !== undefined) conditions.push(`{ method ${row.method} }`);
   const condition = conditions.join(' ');
-  if (!secure && row.insecure === 'redirect') return [`  http-request redirect scheme https code 302 if ${condition}`];
+  if (scheme === 'http' && row.insecure === 'redirect')
+    return [`  http-request redirect scheme https code 302 if ${condition}`];
   return [`  use_backend ${nameOf(row)} if ${condition}`];
 }
 

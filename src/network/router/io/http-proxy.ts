@@ -62,14 +62,14 @@ export class HttpProxy {
     this.#parts = parts;
   }
 
-  handle(request: ClientRequest, response: ClientResponse, secure: boolean): void {
+  handle(request: ClientRequest, response: ClientResponse, scheme: 'https' | 'http'): void {
     response.on('error', () => {});
     // Errors of an HTTP/2 stream, such as a reset by the client, arrive here.
     request.on('error', () => {});
     // The parser delivers all requests of a chunk in one turn of the event loop, also after the end of the connection.
     if (!isHttp2(request) && (request.socket.destroyed || this.#begin(request, response) > MAX_PIPELINED))
       return void request.socket.destroy();
-    const exchange = this.admit(request, secure, (status, headers) => answer(response, status, headers));
+    const exchange = this.admit(request, scheme, (status, headers) => answer(response, status, headers));
     if (exchange === undefined) return;
     const body = framing(request);
     if (body === undefined) {
@@ -110,11 +110,11 @@ export class HttpProxy {
    */
   admit(
     request: ClientRequest,
-    secure: boolean,
+    scheme: 'https' | 'http',
     refuse: (status: number, headers: RawHeaders) => void,
   ): Omit<Exchange, 'response'> | undefined {
     const { balancing, metrics } = this.#parts;
-    const target = targetOf(request, secure);
+    const target = targetOf(request, scheme === 'https');
     if (target === undefined) {
       refuse(400, isHttp2(request) ? [] : ['Connection', 'close']);
       return undefined;

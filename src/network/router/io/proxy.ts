@@ -107,11 +107,11 @@ class NodeProxy implements RoutingProxy {
     };
     this.#plain = createHttpServer(limits, (request, response) => {
       this.#pending.done(request.socket);
-      this.#proxy.handle(request, response, false);
+      this.#proxy.handle(request, response, 'http');
     });
     this.#plain.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
       this.#pending.done(request.socket);
-      upgrade(this.#proxy, this.#parts, request, client, head, false);
+      upgrade(this.#proxy, this.#parts, request, client, head, 'http');
     });
     this.#secure = this.#secureServer(limits);
     // Both servers receive their connections from the listeners below, so they never listen themselves. This event
@@ -184,18 +184,18 @@ class NodeProxy implements RoutingProxy {
     };
     const server = createSecureServer(options, (request, response) => {
       this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
-      if (!isHttp2(request)) return this.#proxy.handle(request, response, true);
+      if (!isHttp2(request)) return this.#proxy.handle(request, response, 'https');
       // Thousands of streams can be opened and reset within one packet. They end before the next turn of the event
       // loop, so that no server gets a request for them.
       request.on('error', () => {});
       setImmediate(() => {
         const { stream } = request;
-        if (!stream.destroyed && stream.session?.destroyed === false) this.#proxy.handle(request, response, true);
+        if (!stream.destroyed && stream.session?.destroyed === false) this.#proxy.handle(request, response, 'https');
       });
     });
     server.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
       this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
-      upgrade(this.#proxy, this.#parts, request, client, head, true);
+      upgrade(this.#proxy, this.#parts, request, client, head, 'https');
     });
     // Node does not apply this option to the HTTP/1 connections of a server for HTTP/2.
     Object.assign(server, { shouldUpgradeCallback: mayUpgrade });

@@ -20,7 +20,7 @@ export function upgrade(
   request: IncomingMessage,
   client: Duplex,
   head: Buffer,
-  secure: boolean,
+  scheme: 'https' | 'http',
 ): void {
   client.on('error', () => client.destroy());
   if (proxy.isBusy(request.socket)) {
@@ -37,7 +37,7 @@ export function upgrade(
     const headers: RawHeaders = ['Content-Type', 'text/html; charset=utf-8', 'Content-Length', String(body.length)];
     endSocket(client, `${headText(status, reasonOf(status), [...headers, 'Connection', 'close', ...more])}${body}`);
   };
-  const admitted = proxy.admit(request, secure, (status, headers) =>
+  const admitted = proxy.admit(request, scheme, (status, headers) =>
     refuse(status, headers[0] === 'Connection' ? [] : headers),
   );
   if (admitted === undefined) return;

@@ -31,7 +31,7 @@ export class Leases {
   async grant(id: bigint, ttlSeconds: number): Promise<{ readonly id: bigint; readonly ttlSeconds: number }> {
     const { view, proposer, space } = this.#deps;
     if (space.full) await space.recover();
-    proposer.admit(true);
+    proposer.admit({ grows: true });
     const granted = view.machine.leases.checked(id, ttlSeconds);
     await proposer.add(Pending.command({ type: 'grant', id, ttlSeconds: granted }));
     return { id, ttlSeconds: granted };
@@ -39,7 +39,7 @@ export class Leases {
 
   async revoke(id: bigint): Promise<void> {
     const { view, proposer } = this.#deps;
-    proposer.admit(false);
+    proposer.admit({ grows: false });
     const lease = view.machine.leases.get(id);
     if (lease === undefined) throw new MvccError('lease-not-found');
     // From here on no later write may attach a key to the lease.

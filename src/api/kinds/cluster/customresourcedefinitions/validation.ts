@@ -251,7 +251,7 @@ function selectableFields(version: Version, schema: Schema, at: string, found: F
       continue;
     }
     try {
-      const path = resolveFieldPath(schema, jsonPath, false);
+      const path = resolveFieldPath(schema, jsonPath, { brackets: false });
       if (path.steps[0] === 'metadata')
         found.push(fieldError.invalid(here, jsonPath, 'must not point to fields in metadata'));
       if (!['string', 'integer', 'boolean'].includes(path.schema?.type ?? ''))

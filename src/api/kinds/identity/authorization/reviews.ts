@@ -39,7 +39,7 @@ function validateAction({ verb, resource, path, isNonResourceURL }: ReviewAction
 
 function review<T extends KubeObject>(
   kind: string,
-  namespaced: boolean,
+  scope: 'Namespaced' | 'Cluster',
   validate?: (object: T) => FieldError[],
 ): KindDefinition<T> {
   const singular = kind.toLowerCase();
@@ -50,7 +50,7 @@ function review<T extends KubeObject>(
     plural: `${singular}s`,
     singular,
     listKind: `${kind}List`,
-    namespaced,
+    namespaced: scope === 'Namespaced',
     verbs: ['create'],
     schemaName: `com.github.openshift.api.authorization.v1.${kind}`,
     storagePrefix: '',
@@ -61,12 +61,12 @@ function review<T extends KubeObject>(
 }
 
 export const openshiftReviews: readonly KindDefinition[] = [
-  review<ReviewAction>('LocalResourceAccessReview', true, validateAction),
-  review<SubjectReview>('LocalSubjectAccessReview', true, validateAction),
-  review<ReviewAction>('ResourceAccessReview', false, validateAction),
-  review<RulesReview>('SelfSubjectRulesReview', true),
-  review<SubjectReview>('SubjectAccessReview', false, validateAction),
-  review<RulesReview>('SubjectRulesReview', true, ({ spec = {} }) =>
+  review<ReviewAction>('LocalResourceAccessReview', 'Namespaced', validateAction),
+  review<SubjectReview>('LocalSubjectAccessReview', 'Namespaced', validateAction),
+  review<ReviewAction>('ResourceAccessReview', 'Cluster', validateAction),
+  review<RulesReview>('SelfSubjectRulesReview', 'Namespaced'),
+  review<SubjectReview>('SubjectAccessReview', 'Cluster', validateAction),
+  review<RulesReview>('SubjectRulesReview', 'Namespaced', ({ spec = {} }) =>
     isSet(spec.user) || (spec.groups ?? []).length > 0
       ? []
       : [fieldError.required('spec', 'at least one of user or groups must be specified')],

@@ -24,8 +24,8 @@ export const clusterRoleBindings: KindDefinition<ClusterRoleBinding> = {
   aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftClusterRoleBinding],
   setDefaults: setBindingDefaults,
   strategy: {
-    validate: (binding) => validateBinding(binding, false),
-    validateUpdate: (binding, old) => validateBindingUpdate(binding, old, false),
+    validate: (binding) => validateBinding(binding, { namespaced: false }),
+    validateUpdate: (binding, old) => validateBindingUpdate(binding, old, { namespaced: false }),
   },
   columns: bindingColumns,
 };

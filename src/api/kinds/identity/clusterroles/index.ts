@@ -10,7 +10,7 @@ import { openshiftClusterRole } from '../authorization/aliases.ts';
 import { RBAC_GROUP, validateRules } from '../rbac/rules.ts';
 
 function validate(role: ClusterRole): FieldError[] {
-  const errors = validateRules(role.rules, false);
+  const errors = validateRules(role.rules, { namespaced: false });
   if (role.aggregationRule === undefined) return errors;
   const path = 'aggregationRule.clusterRoleSelectors';
   const selectors = role.aggregationRule.clusterRoleSelectors ?? [];

@@ -12,11 +12,14 @@ import { validateNameRule } from '../../../validation/scalars.ts';
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io';
 
-export function validateRules(rules: readonly PolicyRule[] | undefined, namespaced: boolean): FieldError[] {
-  return (rules ?? []).flatMap((rule, index) => validateRule(rule, namespaced, `rules[${index}]`));
+export function validateRules(
+  rules: readonly PolicyRule[] | undefined,
+  { namespaced }: { readonly namespaced: boolean },
+): FieldError[] {
+  return (rules ?? []).flatMap((rule, index) => validateRule(rule, { namespaced }, `rules[${index}]`));
 }
 
-function validateRule(rule: PolicyRule, namespaced: boolean, path: string): FieldError[] {
+function validateRule(rule: PolicyRule, { namespaced }: { readonly namespaced: boolean }, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if ((rule.verbs ?? []).length === 0) {
     errors.push(fieldError.required(`${path}.verbs`, 'verbs must contain at least one value'));
@@ -65,7 +68,7 @@ export function setBindingDefaults(binding: BindingLike): void {
  * Validates a binding. `namespaced`: the object is a RoleBinding, whose role may be a Role and whose subjects are in
  * the binding's namespace if they have none.
  */
-export function validateBinding(binding: BindingLike, namespaced: boolean): FieldError[] {
+export function validateBinding(binding: BindingLike, { namespaced }: { readonly namespaced: boolean }): FieldError[] {
   const errors: FieldError[] = [];
   const role = binding.roleRef;
   if (role?.apiGroup !== RBAC_GROUP) {
@@ -102,8 +105,12 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
   return errors;
 }
 
-export function validateBindingUpdate(binding: BindingLike, old: BindingLike, namespaced: boolean): FieldError[] {
-  const errors = validateBinding(binding, namespaced);
+export function validateBindingUpdate(
+  binding: BindingLike,
+  old: BindingLike,
+  { namespaced }: { readonly namespaced: boolean },
+): FieldError[] {
+  const errors = validateBinding(binding, { namespaced });
   if (!semanticEqual(binding.roleRef, old.roleRef)) {
     errors.push(fieldError.invalid('roleRef', binding.roleRef, 'cannot change roleRef'));
   }

@@ -45,7 +45,7 @@ function review<T extends KubeObject>(
   group: string,
   kind: string,
   validate?: WriteStrategy<T>['validate'],
-  namespaced = false,
+  scope: 'Namespaced' | 'Cluster' = 'Cluster',
 ): KindDefinition<T> {
   const singular = kind.toLowerCase();
   return {
@@ -55,7 +55,7 @@ function review<T extends KubeObject>(
     plural: `${singular}s`,
     singular,
     listKind: `${kind}List`,
-    namespaced,
+    namespaced: scope === 'Namespaced',
     verbs: ['create'],
     schemaName: `io.k8s.api.${group.slice(0, group.indexOf('.'))}.v1.${kind}`,
     storagePrefix: '',
@@ -149,7 +149,7 @@ export const localSubjectAccessReviews = review<LocalSubjectAccessReview>(
   AUTHORIZATION,
   'LocalSubjectAccessReview',
   validateLocal,
-  true,
+  'Namespaced',
 );
 export const selfSubjectAccessReviews = review<SelfSubjectAccessReview>(
   AUTHORIZATION,

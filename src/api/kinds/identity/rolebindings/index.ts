@@ -24,8 +24,8 @@ export const roleBindings: KindDefinition<RoleBinding> = {
   aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftRoleBinding],
   setDefaults: setBindingDefaults,
   strategy: {
-    validate: (binding) => validateBinding(binding, true),
-    validateUpdate: (binding, old) => validateBindingUpdate(binding, old, true),
+    validate: (binding) => validateBinding(binding, { namespaced: true }),
+    validateUpdate: (binding, old) => validateBindingUpdate(binding, old, { namespaced: true }),
   },
   columns: bindingColumns,
 };

@@ -23,8 +23,8 @@ export const roles: KindDefinition<Role> = {
   allowCreateOnUpdate: true,
   aliases: [sameShape('rbac.authorization.k8s.io', 'v1beta1', '1.17', '1.22'), openshiftRole],
   strategy: {
-    validate: (role) => validateRules(role.rules, true),
-    validateUpdate: (role) => validateRules(role.rules, true),
+    validate: (role) => validateRules(role.rules, { namespaced: true }),
+    validateUpdate: (role) => validateRules(role.rules, { namespaced: true }),
   },
   columns: [nameColumn, createdAtColumn],
 };

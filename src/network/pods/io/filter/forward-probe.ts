@@ -73,7 +73,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
     );
   };
 
-  const program = (trace: boolean): string => {
+  const program = ({ trace }: { readonly trace: boolean }): string => {
     const chain = (name: string, priority: number, statement: string): string[] => [
       `  chain ${name} {`,
       `    type filter hook forward priority ${priority}; policy accept`,
@@ -101,7 +101,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
   /** Whether a packet passes the chains of other programs; undefined if it did not arrive at the other end. */
   const passes = async (range: Network, target: string): Promise<boolean | undefined> => {
     const before = await counted();
-    if (before === undefined) await command(nft, ['-f', '-'], program(false));
+    if (before === undefined) await command(nft, ['-f', '-'], program({ trace: false }));
     await sendOne(gatewayText(range), target);
     await sleep(SETTLE_MS);
     const [first = 0, last = 0] = (await counted()) ?? [];
@@ -110,7 +110,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
   };
 
   const traced = async (send: () => Promise<void>): Promise<string | undefined> => {
-    await command(nft, ['-f', '-'], program(true));
+    await command(nft, ['-f', '-'], program({ trace: true }));
     const child = spawn(nft, ['monitor', 'trace'], { stdio: ['ignore', 'pipe', 'ignore'] });
     child.on('error', () => {});
     // A child that could not be started for lack of file descriptors has no streams.
@@ -139,7 +139,7 @@ export function createForwardProbe({ ip, nft, table, links, setKernel }: Forward
         (await traced(send)) ??
         (await legacyRule(range.family, send)) ??
         'a rule outside nftables, such as of iptables-legacy';
-      await command(nft, ['-f', '-'], program(false));
+      await command(nft, ['-f', '-'], program({ trace: false }));
       return `forwarded packets of pods are dropped by ${rule}; accept ${networkText(range)} there`;
     },
     async remove() {

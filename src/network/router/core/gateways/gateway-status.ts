@@ -21,9 +21,15 @@ export function sameStatus(present: unknown, wanted: unknown): boolean {
   return timeless(present) === timeless(wanted);
 }
 
-const condition = (object: KubeObject, type: string, status: boolean, reason: string, message: string): Condition => ({
+const condition = (
+  object: KubeObject,
+  type: string,
+  status: 'True' | 'False',
+  reason: string,
+  message: string,
+): Condition => ({
   type,
-  status: status ? 'True' : 'False',
+  status,
   reason,
   message,
   observedGeneration: object.metadata?.generation ?? 0,
@@ -45,11 +51,17 @@ export function gatewayStatus(
     const problem = listenerProblem(gateway, listener, permits, certificates);
     const judged = (type: 'Accepted' | 'ResolvedRefs'): Condition =>
       problem?.condition === type
-        ? condition(gateway, type, false, problem.reason, problem.message)
-        : condition(gateway, type, true, type, '');
+        ? condition(gateway, type, 'False', problem.reason, problem.message)
+        : condition(gateway, type, 'True', type, '');
     const conditions = [
       judged('Accepted'),
-      condition(gateway, 'Programmed', problem === undefined, problem === undefined ? 'Programmed' : 'Invalid', ''),
+      condition(
+        gateway,
+        'Programmed',
+        problem === undefined ? 'True' : 'False',
+        problem === undefined ? 'Programmed' : 'Invalid',
+        '',
+      ),
       judged('ResolvedRefs'),
     ];
     return {
@@ -63,8 +75,8 @@ export function gatewayStatus(
   return {
     addresses: addresses.map((value) => ({ type: 'IPAddress', value })),
     conditions: [
-      condition(gateway, 'Accepted', true, areValid ? 'Accepted' : 'ListenersNotValid', ''),
-      condition(gateway, 'Programmed', true, 'Programmed', ''),
+      condition(gateway, 'Accepted', 'True', areValid ? 'Accepted' : 'ListenersNotValid', ''),
+      condition(gateway, 'Programmed', 'True', 'Programmed', ''),
     ].map((each) => ({ ...each, lastTransitionTime: now })),
     listeners,
   };
@@ -83,13 +95,13 @@ export function httpRouteStatus(
   const own = attachments.map(({ parent, refusal }) => {
     const why = refusal ?? (refused === undefined ? undefined : { reason: 'HostAlreadyClaimed', message: refused });
     const conditions = [
-      condition(route, 'Accepted', why === undefined, why?.reason ?? 'Accepted', why?.message ?? ''),
+      condition(route, 'Accepted', why === undefined ? 'True' : 'False', why?.reason ?? 'Accepted', why?.message ?? ''),
       unpermitted === undefined
-        ? condition(route, 'ResolvedRefs', true, 'ResolvedRefs', '')
+        ? condition(route, 'ResolvedRefs', 'True', 'ResolvedRefs', '')
         : condition(
             route,
             'ResolvedRefs',
-            false,
+            'False',
             'RefNotPermitted',
             `no ReferenceGrant permits service ${unpermitted}`,
           ),

@@ -110,18 +110,18 @@ export function controllerConfig(values: ClusterValues): ControllerConfig {
 
 /** Status conditions of the ControllerConfig after the base fragments have been written. */
 export function completedConditions(nowMs: number, generation: number): NonNullable<ControllerConfig['status']> {
-  const condition = (type: string, holds: boolean, message: string) => ({
+  const condition = (type: string, status: 'True' | 'False', message: string) => ({
     type,
-    status: holds ? 'True' : 'False',
+    status,
     lastTransitionTime: timestamp(nowMs),
     message,
   });
   return {
     observedGeneration: generation,
     conditions: [
-      condition('TemplateControllerRunning', false, ''),
-      condition('TemplateControllerCompleted', true, `sync completed towards (${generation}) generation`),
-      condition('TemplateControllerFailing', false, ''),
+      condition('TemplateControllerRunning', 'False', ''),
+      condition('TemplateControllerCompleted', 'True', `sync completed towards (${generation}) generation`),
+      condition('TemplateControllerFailing', 'False', ''),
     ],
   };
 }

@@ -18,19 +18,19 @@ export function poolStatus(pool: MachineConfigPool, nodes: readonly Node[], nowM
   const degraded = nodes.filter(isDegraded);
   const all = updated.length === nodes.length && ready.length === nodes.length && unavailable.length === 0;
   let conditions: readonly StatusCondition[] = pool.status?.conditions ?? [];
-  const set = (type: string, holds: boolean, message = '', reason = ''): void => {
-    conditions = withCondition(conditions, { type, status: holds ? 'True' : 'False', reason, message }, nowMs);
+  const set = (type: string, status: 'True' | 'False', message = '', reason = ''): void => {
+    conditions = withCondition(conditions, { type, status, reason, message }, nowMs);
   };
-  set('Updated', all, all ? `All nodes are updated with ${target}` : '');
-  if (all) set('Updating', false);
-  else if (pool.spec?.paused === true) set('Updating', false, `Pool is paused; will not update to ${target}`);
-  else set('Updating', true, `All nodes are updating to ${target}`);
+  set('Updated', all ? 'True' : 'False', all ? `All nodes are updated with ${target}` : '');
+  if (all) set('Updating', 'False');
+  else if (pool.spec?.paused === true) set('Updating', 'False', `Pool is paused; will not update to ${target}`);
+  else set('Updating', 'True', `All nodes are updating to ${target}`);
   const reasons = degraded.flatMap((node) =>
     reasonOf(node) === '' ? [] : [`Node ${nameOf(node)} is reporting: ${JSON.stringify(reasonOf(node))}`],
   );
   const nodeReason = degraded.length === 0 ? '' : `${degraded.length} nodes are reporting degraded status on sync`;
-  set('NodeDegraded', degraded.length > 0, reasons.join(', '), nodeReason);
-  set('Degraded', degraded.length > 0 || isConditionTrue(pool, 'RenderDegraded'));
+  set('NodeDegraded', degraded.length > 0 ? 'True' : 'False', reasons.join(', '), nodeReason);
+  set('Degraded', degraded.length > 0 || isConditionTrue(pool, 'RenderDegraded') ? 'True' : 'False');
   return {
     observedGeneration: pool.metadata?.generation ?? 0,
     machineCount: nodes.length,

@@ -31,7 +31,11 @@ const MAX_NAMED = 3;
 /**
  * Divides the hosts into those that pass and those that fail a probe. A host that was silent for 30 s counts as failed.
  */
-export function onHosts(facts: ProbeFacts, probe: HostProbe, mastersOnly = false): HostsFinding {
+export function onHosts(
+  facts: ProbeFacts,
+  probe: HostProbe,
+  { mastersOnly = false }: { readonly mastersOnly?: boolean } = {},
+): HostsFinding {
   const passed: string[] = [];
   const failed: Finding[] = [];
   const hosts = facts.hosts.filter((host) => isAffected(host, probe, mastersOnly));

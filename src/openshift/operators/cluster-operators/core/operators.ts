@@ -63,7 +63,7 @@ function assessEtcd(facts: ProbeFacts): Assessment {
  * component is unavailable, even if the other instances respond.
  */
 function assessLed(what: string, reason: string, facts: ProbeFacts, lease: Probed<LeaseFact>): Assessment {
-  const hosts = onHosts(facts, 'controllers', true);
+  const hosts = onHosts(facts, 'controllers', { mastersOnly: true });
   const own = perHost(what, reason, hosts);
   if (own.unavailable !== undefined || own.unknown !== undefined) return own;
   const found = fresh(lease, `lease of ${what}`);
@@ -134,7 +134,8 @@ const OPERATORS: readonly Operator[] = [
   {
     name: 'authentication',
     exists: (facts) => onAny(facts, 'authentication'),
-    assess: (facts) => perHost('the OAuth server', 'OAuthServer', onHosts(facts, 'authentication', true)),
+    assess: (facts) =>
+      perHost('the OAuth server', 'OAuthServer', onHosts(facts, 'authentication', { mastersOnly: true })),
     mastersOnly: true,
     related: [configObject('authentications'), configObject('oauths'), namespace('openshift-config')],
   },
@@ -158,7 +159,7 @@ const OPERATORS: readonly Operator[] = [
   {
     name: 'kube-apiserver',
     assess: (facts) => ({
-      ...perHost('the API server', 'APIServer', onHosts(facts, 'api', true)),
+      ...perHost('the API server', 'APIServer', onHosts(facts, 'api', { mastersOnly: true })),
       ...(facts.skew.length === 0
         ? {}
         : { notUpgradeable: { reason: 'KubeletSkewUnsupported', message: facts.skew.join('; ') } }),

@@ -68,7 +68,7 @@ export class Actor {
   /** Reads the object; undefined if it does not exist. */
   async get<T extends KubeObject>(object: KubeObject): Promise<T | undefined> {
     try {
-      return await this.request<T>('GET', await this.#pathOf(object, true));
+      return await this.request<T>('GET', await this.#pathOf(object, 'object'));
     } catch (error) {
       if (isApiError(error, 'NotFound')) return undefined;
       throw error;
@@ -76,17 +76,17 @@ export class Actor {
   }
 
   async create(object: KubeObject): Promise<KubeObject> {
-    return this.request<KubeObject>('POST', await this.#pathOf(object, false), object);
+    return this.request<KubeObject>('POST', await this.#pathOf(object, 'collection'), object);
   }
 
   async update(object: KubeObject): Promise<KubeObject> {
-    return this.request<KubeObject>('PUT', await this.#pathOf(object, true), object);
+    return this.request<KubeObject>('PUT', await this.#pathOf(object, 'object'), object);
   }
 
   async remove(object: KubeObject): Promise<void> {
     const options = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: 'Background' };
     try {
-      await this.request('DELETE', await this.#pathOf(object, true), options);
+      await this.request('DELETE', await this.#pathOf(object, 'object'), options);
     } catch (error) {
       if (!isApiError(error, 'NotFound')) throw error;
     }
@@ -94,7 +94,7 @@ export class Actor {
 
   /** Lists the objects of a kind that match a label selector, in all namespaces. */
   async labelled(kind: string, apiVersion: string, selector: string): Promise<KubeObject[]> {
-    const path = await this.#pathOf({ kind, apiVersion, metadata: {} }, false);
+    const path = await this.#pathOf({ kind, apiVersion, metadata: {} }, 'collection');
     const list = await this.request<{ items?: KubeObject[] }>(
       'GET',
       `${path}?labelSelector=${encodeURIComponent(selector)}`,
@@ -120,7 +120,7 @@ export class Actor {
     return false;
   }
 
-  async #pathOf(object: KubeObject, named: boolean): Promise<string> {
+  async #pathOf(object: KubeObject, of: 'object' | 'collection'): Promise<string> {
     const { apiVersion = '', kind = '', metadata } = object;
     const type = await this.#typeOf(apiVersion, kind);
     const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -128,7 +128,7 @@ export class Actor {
       type.namespaced && metadata?.namespace !== undefined
         ? `/namespaces/${encodeURIComponent(metadata.namespace)}`
         : '';
-    const name = named ? `/${encodeURIComponent(metadata?.name ?? '')}` : '';
+    const name = of === 'object' ? `/${encodeURIComponent(metadata?.name ?? '')}` : '';
     return `${root}${inNamespace}/${type.plural}${name}`;
   }
 
