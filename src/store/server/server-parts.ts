@@ -46,7 +46,7 @@ export interface Parts {
 
 export function createParts(deps: EtcdServerDeps, settings: Settings, open: OpenParts): Parts {
   const { clock, log } = deps;
-  const metrics = new EtcdMetrics(settings.slow.applyMs, log, () => clock.nowMs());
+  const metrics = new EtcdMetrics(settings.slow.applyMs, log, clock);
   const events = new EngineEvents();
   const engine = createEngine(deps, settings, metrics, events);
   const auth = createAuth(deps, settings, engine, open);

@@ -7,6 +7,7 @@ import type { ProcessFacts } from '../../../base/linux/process-facts.ts';
 import type { Log } from '../../../base/log.ts';
 import { doubling, Histogram } from '../../../base/metrics/histogram.ts';
 import { MetricsText } from '../../../base/metrics/metrics-text.ts';
+import type { Clock } from '../../../base/time/clock.ts';
 import type { TxnRequest } from '../../core/messages/kv.ts';
 import type { DecidedRevision } from '../../core/mvcc/machine.ts';
 import { isDelete } from '../../core/mvcc/version.ts';
@@ -16,6 +17,7 @@ import type { CompactionTimes } from '../../replication/maintenance/compactor.ts
 import type { WatchService } from '../../watch/watch-service.ts';
 import type { LeaseCounts } from '../lease-service.ts';
 import { CLUSTER_VERSION, ETCD_VERSION } from '../version.ts';
+import { LimitedWarning } from './limited-warning.ts';
 import type { RpcMetrics } from './rpc-metrics.ts';
 
 /** etcd's buckets for disk operations: 1 ms to 8 s. */
@@ -62,7 +64,7 @@ export class EtcdMetrics {
     },
     finished: (ms) => {
       this.compactionMs.observe(ms);
-      this.lastCompactionMs = this.#nowMs();
+      this.lastCompactionMs = this.#clock.nowMs();
     },
   };
   defragsUnderWay = 0;
@@ -80,14 +82,17 @@ export class EtcdMetrics {
   leaderChanges = 0;
   #leader: string | undefined;
   readonly #slowMs: number;
-  readonly #log: Log;
-  readonly #nowMs: () => number;
+  readonly #slowApply: LimitedWarning;
+  readonly #lateHeartbeat: LimitedWarning;
+  readonly #clock: Clock;
 
   /** `slowMs`: slower operations are counted and logged. */
-  constructor(slowMs: number, log: Log, nowMs: () => number) {
+  constructor(slowMs: number, log: Log, clock: Clock) {
     this.#slowMs = slowMs;
-    this.#log = log;
-    this.#nowMs = nowMs;
+    this.#clock = clock;
+    this.#slowApply = new LimitedWarning(log, clock, 'apply request took too long');
+    const late = 'leader failed to send out heartbeat on time; took too long, leader is overloaded';
+    this.#lateHeartbeat = new LimitedWarning(log, clock, late);
   }
 
   /** Records the current leader, if there is one. */
@@ -112,7 +117,7 @@ export class EtcdMetrics {
   applied(ms: number): void {
     if (ms <= this.#slowMs) return;
     this.slowApplies += 1;
-    this.#log.warn('apply request took too long', { ms: Math.round(ms), expected: this.#slowMs });
+    this.#slowApply.warn(ms, { ms: Math.round(ms), expected: this.#slowMs });
   }
 
   read(ms: number): void {
@@ -135,10 +140,7 @@ export class EtcdMetrics {
 
   lateHeartbeat(to: string, ms: number): void {
     this.heartbeatSendFailures += 1;
-    this.#log.warn('leader failed to send out heartbeat on time; took too long, leader is overloaded', {
-      to,
-      exceeded: Math.round(ms),
-    });
+    this.#lateHeartbeat.warn(ms, { to, exceeded: Math.round(ms) });
   }
 
   published(revisions: readonly DecidedRevision[]): void {

@@ -14,6 +14,7 @@ import {
 } from '../../../wire/grpc/port.ts';
 import type { UnaryHandlers } from '../kv-service.ts';
 import type { StreamHandlers } from '../local-client.ts';
+import { LimitedWarning } from './limited-warning.ts';
 
 /** grpc-go's names of the codes, by number. */
 const CODE_NAMES = [
@@ -64,6 +65,7 @@ export interface RpcMetricsDeps {
 export class RpcMetrics {
   readonly #deps: RpcMetricsDeps;
   readonly #methods: Method[] = [];
+  readonly #slowRequest: LimitedWarning;
   #receivedBytes = 0;
   #sentBytes = 0;
   /** Number of calls by the API version that the client reports, for each kind of call. */
@@ -71,6 +73,7 @@ export class RpcMetrics {
 
   constructor(deps: RpcMetricsDeps) {
     this.#deps = deps;
+    this.#slowRequest = new LimitedWarning(deps.log, deps.clock, 'request took long');
   }
 
   /** Wraps the handlers to count their calls. */
@@ -198,9 +201,9 @@ export class RpcMetrics {
   /** Source: etcd server/etcdserver/api/v3rpc/interceptor.go, logUnaryRequestStats. */
   #took({ labels, handling }: Method, ms: number): void {
     handling?.observe(ms / 1000);
-    const { log, slowMs } = this.#deps;
+    const { slowMs } = this.#deps;
     if (ms <= slowMs || labels['grpc_service'] !== 'etcdserverpb.KV') return;
-    log.warn('request took long', { method: labels['grpc_method'], ms: Math.round(ms), expected: slowMs });
+    this.#slowRequest.warn(ms, { method: labels['grpc_method'], ms: Math.round(ms), expected: slowMs });
   }
 
   #counted(method: Method, call: UnaryCall): UnaryCall {
