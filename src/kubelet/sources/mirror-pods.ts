@@ -60,18 +60,24 @@ export class MirrorPods {
   private async run(client: ApiClient): Promise<void> {
     while (this.dirty && !this.stopped) {
       this.dirty = false;
-      try {
-        await this.sync(client);
-      } catch (error) {
-        this.log.v(2, 'mirror pods not synchronized yet', { error: messageOf(error) });
-        this.timer?.cancel();
-        this.timer = this.clock.setTimer(RETRY_MS, () => this.kick());
-      }
+      if (await this.sync(client)) continue;
+      this.timer?.cancel();
+      this.timer = this.clock.setTimer(RETRY_MS, () => this.kick());
     }
     this.running = false;
   }
 
-  private async sync(client: ApiClient): Promise<void> {
+  /** Returns false if a write failed. A rejected mirror pod does not prevent the writes of the other mirror pods. */
+  private async sync(client: ApiClient): Promise<boolean> {
+    let isComplete = true;
+    const write = async (pod: Pod, done: Promise<void>): Promise<void> => {
+      try {
+        await done;
+      } catch (error) {
+        isComplete = false;
+        this.log.v(2, 'mirror pod not synchronized yet', { pod: fullName(pod), error: messageOf(error) });
+      }
+    };
     const wanted = new Map(this.staticPods().map((pod) => [fullName(pod), pod]));
     for (const mirror of this.mirrors()) {
       const pod = wanted.get(fullName(mirror));
@@ -79,9 +85,10 @@ export class MirrorPods {
       const current =
         pod !== undefined && hash === pod.metadata?.uid && mirror.metadata?.deletionTimestamp === undefined;
       if (current) wanted.delete(fullName(mirror));
-      else await this.remove(client, mirror);
+      else await write(mirror, this.remove(client, mirror));
     }
-    for (const pod of wanted.values()) await this.create(client, pod);
+    for (const pod of wanted.values()) await write(pod, this.create(client, pod));
+    return isComplete;
   }
 
   private async remove(client: ApiClient, mirror: Pod): Promise<void> {
