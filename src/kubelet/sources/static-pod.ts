@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import type { Pod } from '../../api/generated/core/v1.ts';
 import { failuresOf } from '../../api/meta/field-error.ts';
 import { fillAppArmorFields } from '../../api/podspec/annotations.ts';
+import { apiReference } from '../../api/podspec/api-references.ts';
 import { setPodDefaults } from '../../api/podspec/defaults.ts';
 import {
   hostRootFields,
@@ -151,27 +152,15 @@ function applyDefaults(pod: Pod, context: StaticPodContext): Pod {
 }
 
 /**
- * Reference to an object that only an API server provides. A static pod with one could never
- * start.
+ * Reference to an object of the API. The API server rejects the mirror pod of a static pod with such a reference, so
+ * the pod would run without being visible at the API.
  */
 function apiDependency(pod: Pod): string | undefined {
-  const spec = pod.spec;
-  if ((spec?.serviceAccountName ?? spec?.serviceAccount ?? '') !== '') return 'a service account';
-  for (const volume of spec?.volumes ?? []) {
+  for (const volume of pod.spec?.volumes ?? []) {
     const object = typeOf(volume)?.apiObject?.(volume);
     if (object !== undefined) return object;
   }
-  for (const container of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
-    for (const variable of container.env ?? []) {
-      if (variable.valueFrom?.secretKeyRef !== undefined) return 'a secret';
-      if (variable.valueFrom?.configMapKeyRef !== undefined) return 'a config map';
-    }
-    for (const source of container.envFrom ?? []) {
-      if (source.secretRef !== undefined) return 'a secret';
-      if (source.configMapRef !== undefined) return 'a config map';
-    }
-  }
-  return undefined;
+  return apiReference(pod);
 }
 
 const refused = (context: StaticPodContext, why: string): CodedError =>

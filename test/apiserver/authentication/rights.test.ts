@@ -226,6 +226,8 @@ describe('permissions of users and nodes', () => {
     assert.equal(await create(mirror('m-share', { volumes: [{ name: 'v', azureFile: share }] })), 403);
     const monitors = { monitors: ['192.0.2.1'], secretRef: { name: 's2' } };
     assert.equal(await create(mirror('m-ceph', { volumes: [{ name: 'v', cephfs: monitors }] })), 403);
+    const bundle = { projected: { sources: [{ clusterTrustBundle: { name: 'b', path: 'p' } }] } };
+    assert.equal(await create(mirror('m-bundle', { volumes: [{ name: 'v', ...bundle }] })), 403);
     const resourceClaims = [{ name: 'd', resourceClaimName: 'other' }];
     assert.equal(await create(mirror('m-device', { resourceClaims })), 403);
     assert.equal(

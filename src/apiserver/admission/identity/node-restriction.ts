@@ -5,7 +5,7 @@
 
 import type { ResourceSlice } from '../../../api/devices/types.ts';
 import type { TokenRequest } from '../../../api/generated/authentication/v1.ts';
-import type { Node, PersistentVolumeClaim, Pod, Volume } from '../../../api/generated/core/v1.ts';
+import type { Node, PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.ts';
 import {
   GROUP_CLAIM,
   GROUP_LABEL,
@@ -16,6 +16,7 @@ import { PROTECTED_ANNOTATIONS } from '../../../api/kinds/nodes/nodes/serving-ad
 import { semanticEqual } from '../../../api/meta/equality.ts';
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
+import { apiReference } from '../../../api/podspec/api-references.ts';
 import { KUBERNETES_VERSION } from '../../../base/versions/version.ts';
 import { newerKubelet } from '../../../base/versions/version-skew.ts';
 import { RIG_GROUP } from '../../../rigs/kinds/rig-types.ts';
@@ -253,46 +254,8 @@ function checkMirrorPod(request: AdmissionRequest, nodeName: string, sources: No
   if (uid === undefined || owner.uid !== uid) {
     refuse(`node ${nodeName} UID mismatch: expected ${owner.uid} got ${uid ?? ''}`);
   }
-  const reached = reachesFor(pod);
+  const reached = apiReference(pod);
   if (reached !== undefined) refuse(`node ${JSON.stringify(nodeName)} can not create pods that reference ${reached}`);
-}
-
-function reachesFor(pod: Pod): string | undefined {
-  const { spec } = pod;
-  if (spec === undefined) return undefined;
-  if ((spec.serviceAccountName ?? '') !== '') return 'a service account';
-  if ((spec.imagePullSecrets ?? []).length > 0) return 'secrets';
-  if ((spec.resourceClaims ?? []).length > 0) return 'resourceclaims';
-  const containers = [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
-  for (const container of containers) {
-    for (const source of container.envFrom ?? []) {
-      if (source.secretRef !== undefined) return 'secrets';
-      if (source.configMapRef !== undefined) return 'configmaps';
-    }
-    for (const variable of container.env ?? []) {
-      if (variable.valueFrom?.secretKeyRef !== undefined) return 'secrets';
-      if (variable.valueFrom?.configMapKeyRef !== undefined) return 'configmaps';
-    }
-  }
-  for (const volume of spec.volumes ?? []) {
-    if (volume.secret !== undefined) return 'secrets';
-    if (volume.configMap !== undefined) return 'configmaps';
-    if (volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined) return 'persistentvolumeclaims';
-    if (volume.csi !== undefined) return 'a CSI volume';
-    if (hasSecret(volume)) return 'secrets';
-    for (const source of volume.projected?.sources ?? []) {
-      if (source.secret !== undefined) return 'secrets';
-      if (source.configMap !== undefined) return 'configmaps';
-      if (source.serviceAccountToken !== undefined) return 'a service account token';
-    }
-  }
-  return undefined;
-}
-
-/** Reports whether a volume of one of these types refers to a secret. */
-function hasSecret({ azureFile, cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos }: Volume): boolean {
-  if ((azureFile?.secretName ?? '') !== '') return true;
-  return [cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos].some((each) => each?.secretRef !== undefined);
 }
 
 function checkToken(
