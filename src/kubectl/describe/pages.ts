@@ -12,6 +12,15 @@ import {
   describeServiceRange,
 } from './networking.ts';
 import { describeProject, describeRoute, describeTemplate } from './openshift.ts';
+import {
+  describeClusterQuota,
+  describeConstraints,
+  describeGroup,
+  describeIdentity,
+  describeRoleBindingRestriction,
+  describeUser,
+  describeUserIdentityMapping,
+} from './openshift-access.ts';
 import { describePod } from './pod-template.ts';
 import {
   describeDisruptionBudget,
@@ -60,6 +69,7 @@ export const PAGES: Readonly<Record<string, Describer>> = {
   'apps/Deployment': describeDeployment,
   'apps/ReplicaSet': describeReplicaSet,
   'apps/StatefulSet': describeStatefulSet,
+  'authorization.openshift.io/RoleBindingRestriction': describeRoleBindingRestriction,
   'autoscaling/HorizontalPodAutoscaler': describeAutoscaler,
   'batch/CronJob': describeCronJob,
   'batch/Job': describeJob,
@@ -73,14 +83,21 @@ export const PAGES: Readonly<Record<string, Describer>> = {
   'networking.k8s.io/ServiceCIDR': describeServiceRange,
   'policy/PodDisruptionBudget': describeDisruptionBudget,
   'project.openshift.io/Project': describeProject,
+  'quota.openshift.io/AppliedClusterResourceQuota': describeClusterQuota,
+  'quota.openshift.io/ClusterResourceQuota': describeClusterQuota,
   'rbac.authorization.k8s.io/ClusterRole': describeRole,
   'rbac.authorization.k8s.io/ClusterRoleBinding': describeRoleBinding,
   'rbac.authorization.k8s.io/Role': describeRole,
   'rbac.authorization.k8s.io/RoleBinding': describeRoleBinding,
   'route.openshift.io/Route': describeRoute,
   'scheduling.k8s.io/PriorityClass': describePriorityClass,
+  'security.openshift.io/SecurityContextConstraints': describeConstraints,
   'storage.k8s.io/CSINode': describeCsiNode,
   'storage.k8s.io/StorageClass': describeStorageClass,
   'storage.k8s.io/VolumeAttributesClass': describeAttributesClass,
   'template.openshift.io/Template': describeTemplate,
+  'user.openshift.io/Group': describeGroup,
+  'user.openshift.io/Identity': describeIdentity,
+  'user.openshift.io/User': describeUser,
+  'user.openshift.io/UserIdentityMapping': describeUserIdentityMapping,
 };

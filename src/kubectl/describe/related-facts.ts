@@ -12,6 +12,8 @@ export interface Related {
   readonly endpointSlices: readonly AnyObject[];
   /** Services that an object names, with the error of the request for those that cannot be read. */
   readonly services: ReadonlyMap<string, AnyObject | Error>;
+  /** Identities of a user, or the user of an identity, by name, with the error for those that cannot be read. */
+  readonly accounts: ReadonlyMap<string, AnyObject | Error>;
   /** Quotas of a namespace; undefined if the server has none. */
   readonly quotas: readonly AnyObject[] | undefined;
   /** Limit ranges of a namespace; undefined if the server has none. */

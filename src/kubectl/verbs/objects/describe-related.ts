@@ -1,6 +1,7 @@
 /** Reads what a page of `describe` shows besides the object. */
 import { isApiError } from '../../../api/meta/status.ts';
 import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { textsAt } from '../../describe/page.ts';
 import type { Related } from '../../describe/related-facts.ts';
 import type { Session } from '../../session.ts';
 import { podSelectorOf, type Target } from '../../targets.ts';
@@ -67,6 +68,12 @@ const READERS: Readonly<Record<string, Reader>> = {
   'route.openshift.io/Route': async (session, _, namespace) => ({
     endpointSlices: await listOf(session, 'endpointslices.discovery.k8s.io', namespace, SERVICE_LABEL),
   }),
+  'user.openshift.io/Identity': async (session, object) => ({
+    accounts: await namedObjects(session, 'users.user.openshift.io', [textAt(object, 'user', 'name')]),
+  }),
+  'user.openshift.io/User': async (session, object) => ({
+    accounts: await namedObjects(session, 'identities.user.openshift.io', textsAt(object, 'identities')),
+  }),
 };
 
 export async function relatedOf(
@@ -81,6 +88,7 @@ export async function relatedOf(
     replicaSets: [],
     endpointSlices: [],
     services: new Map(),
+    accounts: new Map(),
     quotas: undefined,
     limitRanges: undefined,
     request: undefined,
@@ -106,18 +114,28 @@ function usesClaim(pod: AnyObject, claim: AnyObject): boolean {
 }
 
 /** Services of the backends of an ingress. */
-async function servicesOf(
+function servicesOf(
   session: Session,
   ingress: AnyObject,
   namespace: string | undefined,
 ): Promise<Map<string, AnyObject | Error>> {
   const paths = listAt(ingress, 'spec', 'rules').flatMap((rule) => listAt(rule, 'http', 'paths'));
   const backends = [at(ingress, 'spec', 'defaultBackend'), ...paths.map(({ backend }) => backend)];
-  const names = new Set(backends.map((backend) => textAt(backend, 'service', 'name')).filter((name) => name !== ''));
-  const resource = (await session.resources()).get('services');
+  const names = backends.map((backend) => textAt(backend, 'service', 'name'));
+  return namedObjects(session, 'services', names, namespace);
+}
+
+/** Objects by name, with the error of the request for those that cannot be read. Empty names are ignored. */
+async function namedObjects(
+  session: Session,
+  resource: string,
+  names: readonly string[],
+  namespace?: string,
+): Promise<Map<string, AnyObject | Error>> {
+  const index = await session.resources();
   const read = async (name: string): Promise<[string, AnyObject | Error]> => [
     name,
-    await session.object(resource, namespace, name).catch((error: Error) => error),
+    await session.object(index.get(resource), namespace, name).catch((error: Error) => error),
   ];
-  return new Map(await Promise.all([...names].map(read)));
+  return new Map(await Promise.all([...new Set(names)].filter((name) => name !== '').map(read)));
 }
