@@ -9,13 +9,14 @@ import {
 } from '../../api/podspec/host-root-image.ts';
 import { toUid } from '../../base/brand.ts';
 import { isDiskFull, messageOf } from '../../base/errors.ts';
-import type { Mount, SandboxStatus } from '../../runtime/port.ts';
+import type { ContainerConfig, ImageStatus, Mount, SandboxStatus } from '../../runtime/port.ts';
 import { advanceBackOff, type BackOffEntry, restartLimits } from '../core/pod-plan/back-off.ts';
 import { withDevices } from '../core/pod-plan/devices.ts';
 import type { PodAction } from '../core/pod-plan/plan.ts';
 import type { PodSnapshot } from '../core/pod-plan/snapshot.ts';
 import type { ContainerDevices } from '../devices/node-devices.ts';
 import { type NodeLimitServices, nodeLimits } from '../resources/node-limits.ts';
+import type { PodAddresses } from '../volumes/manager.ts';
 import { showsAddresses } from '../volumes/types/payload.ts';
 import { containerConfig } from './containers/container-config.ts';
 import { environmentOf } from './containers/environment.ts';
@@ -44,6 +45,17 @@ export type PodExecutorServices = PodSandboxServices &
 
 type Kill = Extract<PodAction, { type: 'killContainer' }>;
 type Start = Extract<PodAction, { type: 'startContainer' }>;
+
+export interface ContainerStart {
+  readonly pod: Pod;
+  readonly container: Container | EphemeralContainer;
+  readonly sandbox: SandboxStatus;
+  readonly action: Start;
+  /** Delays of restarts by container. The start advances the delay of its container. */
+  readonly backOff: Map<string, BackOffEntry>;
+  /** Ends the start when the pod terminates. */
+  readonly signal: AbortSignal;
+}
 
 const MIN_STOP_SECONDS = 2;
 
@@ -179,22 +191,11 @@ export class PodExecutor {
   }
 
   /** Throws `StartError`. */
-  async startContainer(
-    pod: Pod,
-    container: Container | EphemeralContainer,
-    sandbox: SandboxStatus,
-    action: Start,
-    backOff: Map<string, BackOffEntry>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async startContainer(start: ContainerStart): Promise<void> {
+    const { pod, container, sandbox, action, backOff, signal } = start;
     const { services } = this;
     const { runtime, events, clock } = services;
-    // An image can change while the pod runs, so the check at admission is not sufficient.
-    const hostRoot = isHostRootImage(container.image ?? '');
-    if (hostRoot && !mayUseHostRoot(this.source) && !mayNameHostRoot(pod, container)) {
-      const message = hostRootRefusal(`container ${container.name}`);
-      throw new StartError({ reason: 'CreateContainerConfigError', message });
-    }
+    this.checkHostRoot(pod, container);
     const image = await services.puller.ensure(
       pod,
       container,
@@ -209,64 +210,20 @@ export class PodExecutor {
       );
     }
     const addresses = services.addresses(pod, sandbox);
-    let config: ReturnType<typeof containerConfig>;
-    let devices: ContainerDevices | undefined;
-    try {
-      const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
-      if (unsupported !== undefined) throw new Error(unsupported.message);
-      const env = await environmentOf({
-        pod,
-        container: container as Container,
-        services: services.services(),
-        ...addresses,
-        allocatable: services.allocatable(),
-        config: services.config,
-      });
-      if (!this.sandbox.areVolumesFresh || showsAddresses(pod)) await services.volumes.setUp(pod, addresses);
-      const mounts: Mount[] = await services.volumes.mountsOf(pod, container as Container, env);
-      mounts.push(...(await this.ownMounts(pod, container, addresses.podIps, action.attempt, mounts)));
-      config = containerConfig({
-        pod,
-        container,
-        attempt: action.attempt,
-        image,
-        env,
-        mounts,
-        devices: services.volumes.devicesOf(pod, container as Container),
-        ...nodeLimits(services, pod, container),
-        pidNamespaceOf: this.targetOf(pod, container),
-        hostRoot,
-        seccompDefault: services.settings.seccompDefault,
-        seccompProfileRoot: services.settings.seccompProfileRoot,
-        logLimitBytes: services.settings.containerLogMaxBytes + LOG_BETWEEN_CHECKS_BYTES,
-      });
-      devices = await services.devices?.allocate(pod, container);
-      if (devices !== undefined) config = withDevices(config, devices.edits);
-      await this.unlessFull(
-        pod,
-        services.files.pods.makeDirectory(join(services.directories.logs(pod), container.name), 0o755),
-      );
-    } catch (error) {
-      throw new StartError({ reason: 'CreateContainerConfigError', message: messageOf(error) });
-    }
+    const { config, devices } = await orStartError('CreateContainerConfigError', () =>
+      this.configure(start, image, addresses),
+    );
     if (signal.aborted) return;
-    let id: string;
-    try {
-      id = await runtime.createContainer(sandbox.id, config, signal);
-    } catch (error) {
-      throw new StartError({ reason: 'CreateContainerError', message: messageOf(error) });
-    }
+    const id = await orStartError('CreateContainerError', () => runtime.createContainer(sandbox.id, config, signal));
     // The removal of the sandbox removes the container.
     if (signal.aborted) return;
     events.pod(pod, 'Normal', 'Created', `Container created`, container.name);
     const logPath = join(services.directories.logs(pod), config.logPath);
     const run = async (): Promise<void> => {
-      try {
+      await orStartError('RunContainerError', async () => {
         await devices?.preStart();
         await runtime.startContainer(id);
-      } catch (error) {
-        throw new StartError({ reason: 'RunContainerError', message: messageOf(error) });
-      }
+      });
       events.pod(pod, 'Normal', 'Started', `Container started`, container.name);
       await this.linkLog(pod, container.name, id, logPath);
     };
@@ -280,6 +237,57 @@ export class PodExecutor {
       this.inPostStart.delete(id);
       this.done();
     }
+  }
+
+  /** Throws `StartError` if the container uses the image of the host root without permission. */
+  private checkHostRoot(pod: Pod, container: Container | EphemeralContainer): void {
+    // An image can change while the pod runs, so the check at admission is not sufficient.
+    if (!isHostRootImage(container.image ?? '')) return;
+    if (mayUseHostRoot(this.source) || mayNameHostRoot(pod, container)) return;
+    const message = hostRootRefusal(`container ${container.name}`);
+    throw new StartError({ reason: 'CreateContainerConfigError', message });
+  }
+
+  /** Prepares environment, volumes, devices and log directory of a container, and returns its configuration. */
+  private async configure(
+    { pod, container, action }: ContainerStart,
+    image: ImageStatus,
+    addresses: PodAddresses,
+  ): Promise<{ readonly config: ContainerConfig; readonly devices: ContainerDevices | undefined }> {
+    const { services } = this;
+    const { settings, volumes } = services;
+    const unsupported = unsupportedContainerField(pod, container, services.runtimeFacts());
+    if (unsupported !== undefined) throw new Error(unsupported.message);
+    const env = await environmentOf({
+      pod,
+      container: container as Container,
+      services: services.services(),
+      ...addresses,
+      allocatable: services.allocatable(),
+      config: services.config,
+    });
+    if (!this.sandbox.areVolumesFresh || showsAddresses(pod)) await volumes.setUp(pod, addresses);
+    const mounts: Mount[] = await volumes.mountsOf(pod, container as Container, env);
+    mounts.push(...(await this.ownMounts(pod, container, addresses.podIps, action.attempt, mounts)));
+    const config = containerConfig({
+      pod,
+      container,
+      attempt: action.attempt,
+      image,
+      env,
+      mounts,
+      devices: volumes.devicesOf(pod, container as Container),
+      ...nodeLimits(services, pod, container),
+      pidNamespaceOf: this.targetOf(pod, container),
+      hostRoot: isHostRootImage(container.image ?? ''),
+      seccompDefault: settings.seccompDefault,
+      seccompProfileRoot: settings.seccompProfileRoot,
+      logLimitBytes: settings.containerLogMaxBytes + LOG_BETWEEN_CHECKS_BYTES,
+    });
+    const devices = await services.devices?.allocate(pod, container);
+    const logDirectory = join(services.directories.logs(pod), container.name);
+    await this.unlessFull(pod, services.files.pods.makeDirectory(logDirectory, 0o755));
+    return { config: devices === undefined ? config : withDevices(config, devices.edits), devices };
   }
 
   /** The snapshot without running containers whose postStart hook has not returned: they have not started yet. */
@@ -381,6 +389,15 @@ export class PodExecutor {
 const POST_START_LIMIT_MS = 600_000;
 /** Bytes that a container may write to its log between two size checks. */
 const LOG_BETWEEN_CHECKS_BYTES = 16 << 20;
+
+/** Runs `work`. Its errors become a `StartError` with the reason. */
+async function orStartError<T>(reason: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new StartError({ reason, message: messageOf(error) });
+  }
+}
 
 async function orAbandoned<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) throw new Error('abandoned: the pod is being terminated');

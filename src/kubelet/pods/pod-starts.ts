@@ -93,7 +93,8 @@ export class PodStarts {
     const sandbox = snapshot.sandboxes.find((each) => each.id === action.sandboxId);
     if (container === undefined || sandbox === undefined) return;
     try {
-      await executor.startContainer(allottedPod(), container, sandbox, action, this.backOff, signal);
+      const { backOff } = this;
+      await executor.startContainer({ pod: allottedPod(), container, sandbox, action, backOff, signal });
       this.failures.delete(action.name);
       retries.succeeded(action.name);
       this.restartCounts.delete(action.name);

@@ -20,15 +20,15 @@ import { localSeccompProfile } from '../spec/local-seccomp.ts';
 import { checkMounts } from '../spec/mount-guard.ts';
 import { arrange, normalisePath, type OciMount, podMount, systemMounts } from '../spec/mounts.ts';
 import { withLowers } from '../spec/overlay-lowers.ts';
-import { buildSpec } from '../spec/spec.ts';
+import { buildSpec, type JoinedNamespaces } from '../spec/spec.ts';
 import { MappedRoot } from '../spec/user-namespace.ts';
-import { resolveUser } from '../spec/users.ts';
+import { type ContainerUser, resolveUser } from '../spec/users.ts';
 import { startMonitor, type WaitingMonitor } from '../streams/conmon.ts';
 import { type ContainerTable, hasEnded } from './container-table.ts';
 import type { RuntimeContext } from './context.ts';
 import { prepareHostPrograms } from './host-programs.ts';
 import { prepareHostRoot } from './host-root.ts';
-import { newId, type SandboxRecord } from './records.ts';
+import { type ContainerRecord, newId, type SandboxRecord } from './records.ts';
 import { namespaceFiles, namespacesFor, shmDirectory, unmountBelow } from './sandbox.ts';
 
 /** Slice of the host's own services. Monitors run there, so that pods are not charged for them. */
@@ -49,6 +49,35 @@ interface Root {
   /** Undefined if the pod has no user namespace of its own. */
   readonly mapped: MappedRoot | undefined;
 }
+
+/** Input of a creation. */
+interface Creation {
+  readonly id: string;
+  readonly sandbox: SandboxRecord;
+  readonly config: ContainerConfig;
+  readonly runtime: Handler;
+  /** Bundle of the container. */
+  readonly directory: string;
+  /** Whether the container uses the root of the host instead of an image. */
+  readonly hostRoot: boolean;
+}
+
+interface PreparedParts {
+  readonly root: Root;
+  readonly namespaces: JoinedNamespaces;
+  readonly devices: Awaited<ReturnType<typeof deviceList>>;
+}
+
+interface CreatedParts {
+  readonly root: Root;
+  readonly user: ContainerUser;
+  readonly logPath: string;
+  readonly started: StartedProcesses;
+}
+
+type Handler = ReturnType<RuntimeContext['handlers']['get']>;
+type MonitoredPids = Awaited<ReturnType<WaitingMonitor['create']>>;
+type StartedProcesses = Pick<ContainerRecord, 'pid' | 'pidStart' | 'monitorPid' | 'monitorStart' | 'cgroups'>;
 
 /** Creates containers under their monitors and deletes all resources of a container on the host. */
 export class ContainerBundles {
@@ -112,6 +141,7 @@ export class ContainerBundles {
       prepared === undefined
         ? await this.#table.directories.choose(id, sandbox.mayUseMemory === true && hostRoot)
         : this.#table.bundle(id);
+    const creation: Creation = { id, sandbox, config, runtime, directory, hostRoot };
     let release: (() => void) | undefined;
     let monitor: WaitingMonitor | undefined;
     try {
@@ -119,91 +149,21 @@ export class ContainerBundles {
       const logPath = await this.#logPath(id, join(sandbox.logDirectory, config.logPath));
       release = await context.starts.take(sandbox.namespace);
       signal?.throwIfAborted();
-      monitor = startMonitor({
-        conmon: context.programs.conmon,
-        runc: runtime.runc,
-        driver: context.deps.cgroupDriver,
-        id,
-        bundle: directory,
-        exits: context.paths.exits,
-        logPath,
-        logLimitBytes: config.logLimitBytes,
-        tty: config.tty,
-        stdin: config.stdin,
-        leaveStdinOpen: config.stdin && !config.stdinOnce,
-      });
+      monitor = this.#startMonitor(creation, logPath);
       const [root, namespaces, devices] = await together([
         prepared?.root ?? this.#makeRoot(id, sandbox, config),
-        namespacesFor(context.paths, sandbox).then(async (own) =>
-          config.pidNamespaceOf === undefined
-            ? own
-            : { ...own, pid: await this.#pidNamespaceOf(config.pidNamespaceOf) },
-        ),
+        this.#namespacesOf(sandbox, config),
         deviceList(config),
       ]);
-      const user = await resolveUser(join(directory, 'rootfs'), root.image.user, config.security);
-      const affected = await runtime.affected();
-      if (affected !== undefined && !hostRoot && !config.security.privileged)
-        await checkMounts(join(directory, 'rootfs'), config.mounts, affected);
-      const { spec, warnings } = buildSpec({
-        containerId: id,
-        config,
-        sandbox,
-        image: root.image,
-        user,
-        devices,
-        namespaces,
-        mounts: await this.#mountList(sandbox, config, root, hostRoot),
-        rootPath: (await root.mapped?.showRoot(join(directory, 'rootfs'))) ?? 'rootfs',
-        readOnlyRoot: hostRoot || config.security.readOnlyRootFilesystem,
-        driver: context.deps.cgroupDriver,
-        pureV2: context.cgroupMounts.pureV2,
-        own: context.own,
-        nodeArch: process.arch,
-        seccomp: await localSeccompProfile(config.security),
-        appArmor: await appArmorProfile(config.security),
-      });
-      for (const warning of warnings) context.warnOnce(warning);
-      await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
-      const created = await monitor.create(signal);
+      const user = await this.#writeSpec(creation, { root, namespaces, devices });
+      const pids = await monitor.create(signal);
       release();
-      const [pidStart, monitorStart, cgroups] = await Promise.all([
-        processStart(created.pid),
-        processStart(created.monitorPid),
-        cgroupsOf(created.pid, context.cgroupMounts),
-        this.#moveMonitor(id, created.monitorPid),
+      const [started] = await Promise.all([
+        this.#startedProcesses(pids),
+        this.#moveMonitor(id, pids.monitorPid),
         joined(),
       ]);
-      await this.#table.save({
-        id,
-        sandboxId: sandbox.id,
-        bootId: context.bootId,
-        name: config.name,
-        attempt: config.attempt,
-        image: config.image,
-        imageId: hostRoot ? HOST_ROOT_ID : config.imageId,
-        labels: config.labels,
-        annotations: config.annotations,
-        logPath,
-        stdin: config.stdin,
-        tty: config.tty,
-        stopSignal: config.stopSignal ?? root.image.stopSignal,
-        createdAtMs: context.deps.clock.nowMs(),
-        startedAtMs: 0,
-        finishedAtMs: 0,
-        exitCode: 0,
-        reason: '',
-        message: '',
-        pid: created.pid,
-        user: { uid: user.uid, gid: user.gid, supplementalGroups: user.additionalGids },
-        pidStart: pidStart ?? '',
-        monitorPid: created.monitorPid,
-        monitorStart: monitorStart ?? '',
-        cgroups,
-        ...(sandbox.runtimeHandler === undefined ? {} : { runtimeHandler: sandbox.runtimeHandler }),
-        overlay: root.overlay,
-        ...(hostRoot ? { ofHost: true } : {}),
-      });
+      await this.#table.save(this.#recordOf(creation, { root, user, logPath, started }));
       return id;
     } catch (error) {
       release?.();
@@ -214,6 +174,106 @@ export class ContainerBundles {
         ? error
         : new RuntimeError('create-failed', messageOf(error), { cause: error });
     }
+  }
+
+  #startMonitor({ id, config, runtime, directory }: Creation, logPath: string): WaitingMonitor {
+    const { programs, deps, paths } = this.#context;
+    return startMonitor({
+      conmon: programs.conmon,
+      runc: runtime.runc,
+      driver: deps.cgroupDriver,
+      id,
+      bundle: directory,
+      exits: paths.exits,
+      logPath,
+      logLimitBytes: config.logLimitBytes,
+      tty: config.tty,
+      stdin: config.stdin,
+      leaveStdinOpen: config.stdin && !config.stdinOnce,
+    });
+  }
+
+  async #namespacesOf(sandbox: SandboxRecord, config: ContainerConfig): Promise<JoinedNamespaces> {
+    const own = await namespacesFor(this.#context.paths, sandbox);
+    if (config.pidNamespaceOf === undefined) return own;
+    return { ...own, pid: await this.#pidNamespaceOf(config.pidNamespaceOf) };
+  }
+
+  /** Writes the runtime specification into the bundle. Returns the user of the container. */
+  async #writeSpec(
+    { id, sandbox, config, runtime, directory, hostRoot }: Creation,
+    { root, namespaces, devices }: PreparedParts,
+  ): Promise<ContainerUser> {
+    const context = this.#context;
+    const rootfs = join(directory, 'rootfs');
+    const user = await resolveUser(rootfs, root.image.user, config.security);
+    const affected = await runtime.affected();
+    if (affected !== undefined && !hostRoot && !config.security.privileged)
+      await checkMounts(rootfs, config.mounts, affected);
+    const { spec, warnings } = buildSpec({
+      containerId: id,
+      config,
+      sandbox,
+      image: root.image,
+      user,
+      devices,
+      namespaces,
+      mounts: await this.#mountList(sandbox, config, root, hostRoot),
+      rootPath: (await root.mapped?.showRoot(rootfs)) ?? 'rootfs',
+      readOnlyRoot: hostRoot || config.security.readOnlyRootFilesystem,
+      driver: context.deps.cgroupDriver,
+      pureV2: context.cgroupMounts.pureV2,
+      own: context.own,
+      nodeArch: process.arch,
+      seccomp: await localSeccompProfile(config.security),
+      appArmor: await appArmorProfile(config.security),
+    });
+    for (const warning of warnings) context.warnOnce(warning);
+    await writeFile(join(directory, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
+    return user;
+  }
+
+  async #startedProcesses({ pid, monitorPid }: MonitoredPids): Promise<StartedProcesses> {
+    const [pidStart = '', monitorStart = '', cgroups] = await Promise.all([
+      processStart(pid),
+      processStart(monitorPid),
+      cgroupsOf(pid, this.#context.cgroupMounts),
+    ]);
+    return { pid, pidStart, monitorPid, monitorStart, cgroups };
+  }
+
+  /** Record of a created container that has not been started. */
+  #recordOf(
+    { id, sandbox, config, hostRoot }: Creation,
+    { root, user, logPath, started }: CreatedParts,
+  ): ContainerRecord {
+    const { bootId, deps } = this.#context;
+    return {
+      id,
+      sandboxId: sandbox.id,
+      bootId,
+      name: config.name,
+      attempt: config.attempt,
+      image: config.image,
+      imageId: hostRoot ? HOST_ROOT_ID : config.imageId,
+      labels: config.labels,
+      annotations: config.annotations,
+      logPath,
+      stdin: config.stdin,
+      tty: config.tty,
+      stopSignal: config.stopSignal ?? root.image.stopSignal,
+      createdAtMs: deps.clock.nowMs(),
+      startedAtMs: 0,
+      finishedAtMs: 0,
+      exitCode: 0,
+      reason: '',
+      message: '',
+      user: { uid: user.uid, gid: user.gid, supplementalGroups: user.additionalGids },
+      ...started,
+      ...(sandbox.runtimeHandler === undefined ? {} : { runtimeHandler: sandbox.runtimeHandler }),
+      overlay: root.overlay,
+      ...(hostRoot ? { ofHost: true } : {}),
+    };
   }
 
   /**
