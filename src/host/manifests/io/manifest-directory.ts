@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { lstat, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { WatchPath } from '../../../base/files/path-watch-port.ts';
 import { sha256Base64url } from '../../../wire/digest.ts';
@@ -40,13 +40,37 @@ async function collect(root: string, below: string, depth: number, files: Manife
     throw error;
   }
   for (const each of names) {
-    if (files.length >= MAX_FILES) break;
     if (each.startsWith('.')) continue;
     const name = below === '' ? each : `${below}/${each}`;
-    const found = await stat(join(root, name)).catch(() => undefined);
-    if (found?.isDirectory() === true && depth < MAX_DEPTH) await collect(root, name, depth + 1, files);
-    if (found?.isFile() !== true || !NAME.test(each)) continue;
-    files.push({ name, stamp: `${found.ino}:${found.size}:${found.mtimeMs}`, sizeBytes: found.size });
+    const file = await inspect(join(root, name), name);
+    if (file === 'directory') {
+      if (depth < MAX_DEPTH) await collect(root, name, depth + 1, files);
+    } else if (file !== undefined && NAME.test(each)) files.push(file);
+    // The files beyond a limit would count as deleted, and their objects would be deleted.
+    if (files.length > MAX_FILES) throw new Error(`${root}: more than ${MAX_FILES} files; merge some of them`);
   }
   return true;
+}
+
+/**
+ * Undefined if there is no file. A file that exists but cannot be inspected, such as a dangling link, is returned, so
+ * that it does not count as deleted; the error is reported when the file is read.
+ */
+async function inspect(path: string, name: string): Promise<ManifestFile | 'directory' | undefined> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) return 'directory';
+    const { ino, size, mtimeMs } = found;
+    return found.isFile() ? { name, stamp: `${ino}:${size}:${mtimeMs}`, sizeBytes: size } : undefined;
+  } catch (error) {
+    if (await isMissing(path)) return undefined;
+    return { name, stamp: String((error as NodeJS.ErrnoException).code), sizeBytes: 0 };
+  }
+}
+
+function isMissing(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  );
 }

@@ -1,0 +1,84 @@
+/** The deployer with files on disk and a real API server. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { resources } from '../../../src/api/resources.ts';
+import { silentLog } from '../../../src/base/log.ts';
+import { type ApiClient, createEventRecorder } from '../../../src/client/index.ts';
+import { ManifestDeployer } from '../../../src/host/manifests/deployer.ts';
+import { createManifestDirectory } from '../../../src/host/manifests/io/manifest-directory.ts';
+import { systemClock as clock, systemRandom as random } from '../../../src/host/process/process.ts';
+import { type ControlPlane, eventually, startControlPlane } from '../../controllers/harness.ts';
+
+let plane: ControlPlane;
+let root: string;
+let directory: string;
+let stop: () => Promise<void>;
+
+before(async () => {
+  plane = await startControlPlane();
+});
+after(() => plane.stop());
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'deployer-'));
+  directory = join(root, 'manifests');
+  await mkdir(directory);
+  stop = start(plane.admin);
+});
+afterEach(async () => {
+  await stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+function start(client: ApiClient): () => Promise<void> {
+  const recorder = createEventRecorder({ client, component: 'manifests', clock, random, log: silentLog });
+  const deployer = new ManifestDeployer({
+    directory: createManifestDirectory(directory, () => ({ close: () => {} })),
+    host: 'host-1',
+    exclusively: (work) => work(client, new AbortController().signal),
+    recorder,
+    // Intervals are shortened, because no watch reports the changes of these tests.
+    clock: { ...clock, setTimer: (delayMs, callback) => clock.setTimer(Math.min(delayMs, 50), callback) },
+    log: silentLog,
+  });
+  deployer.start();
+  return async () => {
+    await deployer.stop();
+    await recorder.stop();
+  };
+}
+
+const map = (name: string, data: object = {}): string =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data });
+const put = (name: string, ...documents: string[]): Promise<void> =>
+  writeFile(join(directory, name), documents.join('\n---\n'));
+const maps = () => plane.of(resources.configMaps);
+const present = async (name: string): Promise<boolean> =>
+  (await maps().list({ namespace: 'default' })).items.some(({ metadata }) => metadata?.name === name);
+const states = async (): Promise<Record<string, string>> =>
+  Object.fromEntries(
+    (await maps().list({ namespace: 'kube-system', labelSelector: 'hyperedge.dev/manifest' })).items.map(
+      ({ data }) => [data?.['file'] ?? '', data?.['state'] ?? ''] as const,
+    ),
+  );
+
+test('deletes nothing if the directory has more files than the deployer reads', async () => {
+  await put('z.yaml', map('last'));
+  await eventually(() => present('last'), 'the file is applied');
+  for (let index = 0; index < 1_000; index += 1) await put(`more-${index}.yaml`, '');
+  await setTimeout(3_000);
+  assert.ok(await present('last'));
+});
+
+test('deletes nothing if a file cannot be inspected', async () => {
+  await put('kept.yaml', map('kept'));
+  await eventually(() => present('kept'), 'the file is applied');
+  await rename(join(directory, 'kept.yaml'), join(root, 'aside.yaml'));
+  // A link to itself exists, but cannot be resolved.
+  await symlink('kept.yaml', join(directory, 'kept.yaml'));
+  await eventually(async () => (await states())['kept.yaml'] === 'Failed', 'the failure is reported');
+  assert.ok(await present('kept'));
+});
