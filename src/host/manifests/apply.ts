@@ -4,6 +4,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
+import { isConnectionError } from '../../client/errors.ts';
 import type { ApiClient } from '../../client/types.ts';
 import {
   applySetId,
@@ -209,14 +210,12 @@ export class Applier {
 const keyOf = ({ group, kind }: ResourceType, namespace: string | undefined, name: string): string =>
   `${kind}.${group}/${namespace ?? ''}/${name}`;
 
-const REJECTIONS = ['Invalid', 'BadRequest', 'NotFound', 'Forbidden', 'Conflict', 'MethodNotAllowed'] as const;
-
 /**
- * Whether the error concerns only this object. Other errors, such as an unreachable server, end the attempt for the
- * whole file.
+ * Whether the error concerns only this object: the server rejected it or failed to process it, for example because a
+ * webhook did not respond. Other errors, such as an unreachable server, end the attempt for the whole file.
  */
 const isRejection = (error: unknown): boolean =>
-  REJECTIONS.some((reason) => isApiError(error, reason)) || (error instanceof Error && error.name === 'NoSuchKind');
+  (isApiError(error) && !isConnectionError(error)) || (error instanceof Error && error.name === 'NoSuchKind');
 
 function ignoreNotFound(error: unknown): undefined {
   if (!isApiError(error, 'NotFound')) throw error;

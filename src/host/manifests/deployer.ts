@@ -5,10 +5,12 @@
  */
 
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
+import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import { countText } from '../../base/text/count-text.ts';
 import type { Clock, Timer } from '../../base/time/clock.ts';
+import { isConnectionError } from '../../client/errors.ts';
 import type { ApiClient, EventRecorder } from '../../client/types.ts';
 import { Applier, type FileIdentity } from './apply.ts';
 import { readDocuments } from './documents.ts';
@@ -40,6 +42,8 @@ export class ManifestDeployer {
   readonly #options: DeployerOptions;
   /** Stamp of each file at the time when it was applied or reported as unreadable. */
   readonly #done = new Map<string, string>();
+  /** Files that may have objects in the cluster, also if they were applied only in part. */
+  readonly #attempted = new Set<string>();
   readonly #retryMs = new Map<string, { readonly stamp: string; readonly afterMs: number; readonly delayMs: number }>();
   #pending = new Map<string, string>();
   #timer: Timer | undefined;
@@ -91,7 +95,7 @@ export class ManifestDeployer {
       const changed = this.#changed(files);
       const settled = changed.filter(({ name, stamp }) => this.#pending.get(name) === stamp || !this.#looked);
       this.#pending = new Map(changed.map(({ name, stamp }) => [name, stamp]));
-      const gone = [...this.#done.keys()].some((name) => !files.has(name));
+      const gone = [...this.#attempted].some((name) => !files.has(name));
       if (settled.length > 0 || gone || !this.#looked) await this.#bringUpToDate(files, settled);
       return changed.length > settled.length ? SETTLE_MS : this.#nextRetryMs();
     } catch (error) {
@@ -116,30 +120,48 @@ export class ManifestDeployer {
   }
 
   async #bringUpToDate(files: ReadonlyMap<string, ManifestFile>, changed: readonly ManifestFile[]): Promise<void> {
-    const { directory, host, exclusively, clock, log, recorder } = this.#options;
+    const { directory, host, exclusively, clock, log } = this.#options;
     await exclusively(async (client, signal) => {
       const applier = new Applier(client, (text) => directory.hash(text), pauseWith(clock));
+      const remaining = new Set<string>();
       for (const parent of await applier.ownParents(host)) {
         const file = parent.data?.['file'] ?? '';
         if (signal.aborted || this.#isStopped) return;
         if (file === '' || files.has(file) || files.has(`${file}${SKIP}`)) continue;
-        const pruned = await applier.remove(parent);
-        log.info('manifest removed', { file, pruned: pruned.length });
-        recorder.event(
-          about(parent),
-          'Normal',
-          'DeletedManifest',
-          `Deleted ${countText(pruned.length, 'object')} of ${file}`,
-        );
+        try {
+          await this.#removeObjects(applier, file, parent);
+        } catch (error) {
+          if (!isResponse(error)) throw error;
+          remaining.add(file);
+          log.error('manifest not removed', { file, error: messageOf(error) });
+        }
       }
-      for (const name of [...this.#done.keys()]) if (!files.has(name)) this.#done.delete(name);
-      for (const name of [...this.#retryMs.keys()]) if (!files.has(name)) this.#retryMs.delete(name);
+      for (const name of [...this.#attempted]) {
+        if (files.has(name) || remaining.has(name)) continue;
+        this.#attempted.delete(name);
+        this.#done.delete(name);
+        this.#retryMs.delete(name);
+      }
       for (const file of changed) {
         if (signal.aborted || this.#isStopped) return;
-        await this.#applyFile(applier, file);
+        this.#attempted.add(file.name);
+        try {
+          await this.#applyFile(applier, file);
+        } catch (error) {
+          if (!isResponse(error)) throw error;
+          this.#retryLater(file);
+          log.error('manifest not applied', { file: file.name, error: messageOf(error) });
+        }
       }
       this.#looked = true;
     });
+  }
+
+  async #removeObjects(applier: Applier, file: string, parent: ConfigMap): Promise<void> {
+    const pruned = await applier.remove(parent);
+    this.#options.log.info('manifest removed', { file, pruned: pruned.length });
+    const message = `Deleted ${countText(pruned.length, 'object')} of ${file}`;
+    this.#options.recorder.event(about(parent), 'Normal', 'DeletedManifest', message);
   }
 
   async #applyFile(applier: Applier, file: ManifestFile): Promise<void> {
@@ -153,7 +175,9 @@ export class ManifestDeployer {
       const message = `${file.name}: ${messageOf(error)}`;
       log.error('manifest not read', { file: file.name, error: messageOf(error) });
       recorder.event(about(await applier.fail(identity, message)), 'Warning', 'ParseManifestFailed', message);
-      this.#done.set(file.name, file.stamp);
+      // A file that cannot be parsed has to change first. A failed read can succeed later.
+      if ((error as NodeJS.ErrnoException).code === undefined) this.#done.set(file.name, file.stamp);
+      else this.#retryLater(file);
       return;
     }
     const outcome = await applier.apply(identity, objects);
@@ -165,15 +189,21 @@ export class ManifestDeployer {
       recorder.event(about(outcome.parent), 'Normal', 'AppliedManifest', message);
       return;
     }
-    const before = this.#retryMs.get(file.name);
-    const again = before?.stamp === file.stamp;
-    const delayMs = again ? Math.min(LAST_RETRY_MS, before.delayMs * 2) : FIRST_RETRY_MS;
-    this.#retryMs.set(file.name, { stamp: file.stamp, afterMs: clock.monotonicMs() + delayMs, delayMs });
+    this.#retryLater(file);
     const [first = ''] = outcome.errors;
     log.error('manifest not applied', { file: file.name, errors: outcome.errors.length, error: first });
     recorder.event(about(outcome.parent), 'Warning', 'ApplyManifestFailed', `${file.name}: ${first}`);
   }
+
+  #retryLater({ name, stamp }: ManifestFile): void {
+    const before = this.#retryMs.get(name);
+    const delayMs = before?.stamp === stamp ? Math.min(LAST_RETRY_MS, before.delayMs * 2) : FIRST_RETRY_MS;
+    this.#retryMs.set(name, { stamp, afterMs: this.#options.clock.monotonicMs() + delayMs, delayMs });
+  }
 }
+
+/** Whether the server has answered with an error. It concerns one file, so the other files are still applied. */
+const isResponse = (error: unknown): boolean => isApiError(error) && !isConnectionError(error);
 
 /** The parent with kind and apiVersion, which events need and typed lists omit. */
 const about = (parent: ConfigMap): ConfigMap => ({ ...parent, apiVersion: 'v1', kind: 'ConfigMap' });

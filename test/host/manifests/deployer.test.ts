@@ -65,6 +65,42 @@ const states = async (): Promise<Record<string, string>> =>
     ),
   );
 
+test('deletes the objects of a deleted file that was applied only in part', async () => {
+  await put('part.yaml', map('accepted'), map('Not A Name'));
+  await eventually(async () => (await states())['part.yaml'] === 'Failed', 'the file fails');
+  assert.ok(await present('accepted'));
+  await rm(join(directory, 'part.yaml'));
+  await eventually(async () => !(await present('accepted')), 'the object of the deleted file is deleted');
+  await eventually(async () => (await states())['part.yaml'] === undefined, 'the parent is deleted');
+});
+
+test('applies the other files if the server fails to process an object, and retries the object', async () => {
+  const hooks = plane.of(resources.validatingWebhookConfigurations);
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['configmaps'] };
+  await hooks.create({
+    metadata: { name: 'unreachable' },
+    webhooks: [
+      {
+        name: 'unreachable.lab.example',
+        clientConfig: { url: 'https://127.0.0.1:1/' },
+        rules: [rule],
+        objectSelector: { matchLabels: { checked: 'yes' } },
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
+        timeoutSeconds: 1,
+      },
+    ],
+  });
+  const metadata = { name: 'first', namespace: 'default', labels: { checked: 'yes' } };
+  await put('a.yaml', JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata }));
+  await put('b.yaml', map('second'));
+  await eventually(() => present('second'), 'the second file is applied');
+  await eventually(async () => (await states())['a.yaml'] === 'Failed', 'the first file fails');
+  assert.equal(await present('first'), false);
+  await hooks.delete('unreachable');
+  await eventually(() => present('first'), 'the first file is applied');
+});
+
 test('deletes nothing if the directory has more files than the deployer reads', async () => {
   await put('z.yaml', map('last'));
   await eventually(() => present('last'), 'the file is applied');
