@@ -29,7 +29,7 @@ export function storeAccessOptions(flags: FlagValues): EtcdAccessOptions {
 }
 
 /** Keeps the process alive during `work`, because the client's timers are unreferenced. */
-export async function kept<T>(work: Promise<T>): Promise<T> {
+export async function keepAliveDuring<T>(work: Promise<T>): Promise<T> {
   const hold = setInterval(() => {}, 1 << 30);
   try {
     return await work;

@@ -31,7 +31,7 @@ import { requestJson } from './session/request.ts';
 import { addShortcut, startKeyboard } from './shell/keyboard.ts';
 import { objectSource } from './shell/object-source.ts';
 import { addPaletteSource, type PaletteEntry, startPalette } from './shell/palette.tsx';
-import { navigate, place, startRouter } from './shell/router.ts';
+import { currentPlace, navigate, startRouter } from './shell/router.ts';
 import { helpOpen, linkOf, Shell } from './shell/shell.tsx';
 import { startTheme, switchTheme } from './shell/theme.ts';
 import { showFailure } from './shell/toasts.tsx';
@@ -68,7 +68,7 @@ async function start(): Promise<void> {
   startKeyboard();
   startPalette();
   addPaletteSource(ownEntries);
-  const search = new ObjectSearch(api, clock, () => place.value.query.get('ns') ?? '');
+  const search = new ObjectSearch(api, clock, () => currentPlace.value.query.get('ns') ?? '');
   addPaletteSource(objectSource((text, signal) => search.find(text, signal), pageOf));
   addShortcut('g o', 'go to the overview', () => navigate('/'));
   addShortcut('?', 'show the keyboard shortcuts', () => {

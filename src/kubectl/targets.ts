@@ -3,7 +3,7 @@
  */
 import { ClientError } from './core/errors.ts';
 import type { FlagSpecs } from './core/flags.ts';
-import { type AnyObject, at } from './core/objects.ts';
+import { type AnyObject, fieldAt } from './core/objects.ts';
 import { pathOf, type ResourceInfo } from './core/resources.ts';
 import { FILE_FLAGS, manifestsOf } from './manifests.ts';
 import type { Session } from './session.ts';
@@ -140,9 +140,9 @@ export async function oneTarget(session: Session, args: readonly string[], fallb
 
 /** Label selector for the pods of a workload or service. Throws ClientError if the object does not select pods. */
 export function podSelectorOf(object: AnyObject): string {
-  const simple = at(object, 'spec', 'selector');
-  const labels = at(object, 'spec', 'selector', 'matchLabels') ?? (hasOnlyTexts(simple) ? simple : undefined);
-  const expressions = at(object, 'spec', 'selector', 'matchExpressions');
+  const simple = fieldAt(object, 'spec', 'selector');
+  const labels = fieldAt(object, 'spec', 'selector', 'matchLabels') ?? (hasOnlyTexts(simple) ? simple : undefined);
+  const expressions = fieldAt(object, 'spec', 'selector', 'matchExpressions');
   const parts = [
     ...Object.entries((labels ?? {}) as Record<string, string>).map(([key, value]) => `${key}=${value}`),
     ...(Array.isArray(expressions) ? expressions.map(requirement) : []),
@@ -189,10 +189,10 @@ function byReadiness(left: AnyObject, right: AnyObject): number {
 }
 
 function rank(pod: AnyObject): number {
-  const conditions = (at(pod, 'status', 'conditions') ?? []) as { type?: string; status?: string }[];
+  const conditions = (fieldAt(pod, 'status', 'conditions') ?? []) as { type?: string; status?: string }[];
   const isReady = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
   if (isReady) return 0;
-  const phase = at(pod, 'status', 'phase');
+  const phase = fieldAt(pod, 'status', 'phase');
   if (phase === 'Running') return 1;
   return phase === 'Pending' ? 2 : 3;
 }

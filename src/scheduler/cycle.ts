@@ -19,7 +19,7 @@ import type { EpochState } from './epoch-state.ts';
 import type { Extenders } from './extenders.ts';
 
 /** Decides about the pod. If `mayPreempt` is false, no pods are preempted. */
-export function decide(
+export function decidePlacement(
   state: EpochState,
   pod: PodInfo,
   profile: Profile,

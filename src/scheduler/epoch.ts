@@ -13,7 +13,7 @@ import { podGroupKey } from './core/pod-group.ts';
 import { DEFAULT_PROFILE, DEFAULT_SCHEDULER_NAME, type Profile, profileOf } from './core/profile.ts';
 import { SchedulingQueue } from './core/queue.ts';
 import type { Decision } from './core/schedule.ts';
-import { decide } from './cycle.ts';
+import { decidePlacement } from './cycle.ts';
 import {
   discoverOptionalSources,
   discoverPodGroups,
@@ -234,7 +234,7 @@ class Epoch implements EpochState {
     try {
       const group = podGroupKey(pod);
       if (group !== undefined) return this.#guarded(info, this.#attemptGroup(info, profile, group));
-      const decision = decide(this, info, profile);
+      const decision = decidePlacement(this, info, profile);
       if (decision instanceof Promise)
         return this.#guarded(
           info,
@@ -278,7 +278,7 @@ class Epoch implements EpochState {
   async #attemptGroup(info: PodInfo, profile: Profile, key: string): Promise<void> {
     const groups = this.#more.podGroups ?? (await this.#detectPodGroups());
     if (this.#stopped) return;
-    if (groups === undefined) this.#act(info, await decide(this, info, profile));
+    if (groups === undefined) this.#act(info, await decidePlacement(this, info, profile));
     else await placeGroup(this, this.#binding, key, info, groups.get(key));
   }
 

@@ -9,7 +9,7 @@ import {
   SELECTED_NODE,
   withAnnotations,
 } from '../api/volumes/binding.ts';
-import { reaches } from '../api/volumes/match.ts';
+import { isReachableFrom } from '../api/volumes/match.ts';
 import { claimNames } from '../api/volumes/pod-claims.ts';
 import type { Informer } from '../client/types.ts';
 import type { ClusterView } from './core/cluster.ts';
@@ -133,7 +133,7 @@ export class VolumeBinder implements BindingPlugin {
       if (isFullyBound(claim)) {
         const volume = volumes.get(claim.spec?.volumeName ?? '');
         if (volume === undefined) all = false;
-        else if (!reaches(volume, node)) {
+        else if (!isReachableFrom(volume, node)) {
           throw new Error(`binding volumes: node affinity of volume "${volume.metadata?.name}" excludes the node`);
         }
         continue;

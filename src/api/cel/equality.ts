@@ -15,7 +15,7 @@ import {
   type Value,
 } from './values.ts';
 
-export function equal(a: Value, b: Value): boolean {
+export function celEqual(a: Value, b: Value): boolean {
   if (a === b) return true;
   const left = numeric(a);
   if (left !== undefined) {
@@ -36,7 +36,7 @@ export function equal(a: Value, b: Value): boolean {
   if (a instanceof TypeValue) return b instanceof TypeValue && a.type === b.type;
   if (a instanceof Optional) {
     if (!(b instanceof Optional)) return false;
-    return a.value === undefined || b.value === undefined ? a.value === b.value : equal(a.value, b.value);
+    return a.value === undefined || b.value === undefined ? a.value === b.value : celEqual(a.value, b.value);
   }
   return a instanceof Opaque && b instanceof Opaque && a.type === b.type && a.identity === b.identity;
 }
@@ -50,13 +50,13 @@ function equalLists(a: List, b: List): boolean {
     // Lists of type set or map are equal if they have the same items in any order.
     for (const [key, item] of ours) {
       const other = theirs.get(key);
-      if (other === undefined || !equal(fromJson(item, ANY_READER), fromJson(other, ANY_READER))) return false;
+      if (other === undefined || !celEqual(fromJson(item, ANY_READER), fromJson(other, ANY_READER))) return false;
     }
     return true;
   }
   for (let index = 0; index < a.length; index++) {
     spend(1);
-    if (!equal(a.at(index) ?? null, b.at(index) ?? null)) return false;
+    if (!celEqual(a.at(index) ?? null, b.at(index) ?? null)) return false;
   }
   return true;
 }
@@ -69,7 +69,7 @@ function equalMaps(a: CelMap, b: CelMap): boolean {
     const right = b.get(key);
     if (left === undefined || right === undefined) {
       if (left !== right) return false;
-    } else if (!equal(left, right)) return false;
+    } else if (!celEqual(left, right)) return false;
   }
   return true;
 }

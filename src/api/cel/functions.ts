@@ -1,5 +1,5 @@
 /** Declaration, resolution and calls of functions. */
-import { assignable, type Bindings, parseType, splitTypes, substitute, type Type } from './types.ts';
+import { type Bindings, isAssignable, parseType, splitTypes, substituteTypes, type Type } from './types.ts';
 import { EvaluationError, sizeOf, typeOf, type Value } from './values.ts';
 
 export interface Overload {
@@ -29,18 +29,22 @@ export interface Costs {
 /** Upstream's cost of traversing a string of `characters` once. */
 export const perCharacter = (characters: number): number => Math.ceil(characters * 0.1);
 /** Costs of a function that traverses its first argument once. */
-export const walks: Costs = { cost: ([first = 0]) => perCharacter(first) };
+export const COST_PER_CHARACTER: Costs = { cost: ([first = 0]) => perCharacter(first) };
 /** Multiplies sizes. Zero times infinity is zero. */
 export const times = (count: number, each: number): number => (count === 0 || each === 0 ? 0 : count * each);
 /** Costs of a function that visits every element of its first argument. */
-export const visits: Costs = { cost: ([first = 0]) => first };
+export const COST_PER_ELEMENT: Costs = { cost: ([first = 0]) => first };
 
 type Run<Args extends readonly Value[]> = { run(...args: Args): Value }['run'];
 
 /**
  * Declares an overload by its signature: a method `string.startsWith(string): bool` or a function `size(list<A>): int`.
  */
-export function declare<Args extends readonly Value[]>(signature: string, run: Run<Args>, costs: Costs = {}): Overload {
+export function declareFunction<Args extends readonly Value[]>(
+  signature: string,
+  run: Run<Args>,
+  costs: Costs = {},
+): Overload {
   const match = /^(?:(.+?)\.)?([@\w!?:[\]<>=+\-*/%]+)\((.*)\): (.+)$/.exec(signature);
   if (match === null) throw new Error(`not a signature: ${signature}`);
   const [, target, name = '', params = '', result = ''] = match;
@@ -55,14 +59,14 @@ export function declare<Args extends readonly Value[]>(signature: string, run: R
   };
 }
 
-/** Like `declare`, for a function in a namespace: for `math.abs`, the namespace is `math`. */
+/** Like `declareFunction`, for a function in a namespace: for `math.abs`, the namespace is `math`. */
 export function declareIn<Args extends readonly Value[]>(
   namespace: string,
   signature: string,
   run: Run<Args>,
   costs: Costs = {},
 ): Overload {
-  const overload = declare(signature, run, costs);
+  const overload = declareFunction(signature, run, costs);
   return { ...overload, name: `${namespace}.${overload.name}` };
 }
 
@@ -93,8 +97,8 @@ export class FunctionTable {
     for (const overload of this.#byName.get(name) ?? []) {
       if (overload.member !== member || overload.params.length !== args.length) continue;
       const bindings: Bindings = new Map();
-      if (overload.params.every((param, index) => assignable(param, args[index] as Type, bindings))) {
-        found.push({ overload, result: substitute(overload.result, bindings) });
+      if (overload.params.every((param, index) => isAssignable(param, args[index] as Type, bindings))) {
+        found.push({ overload, result: substituteTypes(overload.result, bindings) });
       }
     }
     return found;
@@ -102,7 +106,7 @@ export class FunctionTable {
 }
 
 /** The overload that matches the actual values. Throws EvaluationError if there is none. */
-export function fitting(name: string, overloads: readonly Overload[], args: readonly Value[]): Overload {
+export function selectOverload(name: string, overloads: readonly Overload[], args: readonly Value[]): Overload {
   for (const overload of overloads) {
     if (overload.params.every((param, index) => fits(param, args[index] as Value))) return overload;
   }

@@ -7,7 +7,7 @@ import type { Budget } from './compiled-expression.ts';
 let current: Budget | undefined;
 
 /** Runs `work` and charges its costs to `budget`. */
-export function metered<T>(budget: Budget, work: () => T): T {
+export function withBudget<T>(budget: Budget, work: () => T): T {
   const outer = current;
   current = budget;
   try {

@@ -98,7 +98,7 @@ export function declaredName(type: Type): string {
 export type Bindings = Map<string, Type>;
 
 /** Reports whether a value of type `actual` can be used where `expected` is required. Binds type parameters. */
-export function assignable(expected: Type, actual: Type, bindings: Bindings): boolean {
+export function isAssignable(expected: Type, actual: Type, bindings: Bindings): boolean {
   if (expected.kind === 'param') {
     const bound = bindings.get(expected.name);
     if (bound === undefined) {
@@ -106,9 +106,9 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
       return true;
     }
     if (bound.kind === 'dyn' || actual.kind === 'dyn') return true;
-    if (assignable(bound, actual, bindings)) return true;
+    if (isAssignable(bound, actual, bindings)) return true;
     // Replaces a binding by a more general type, for example after `null` or an empty list.
-    if (assignable(actual, bound, new Map())) {
+    if (isAssignable(actual, bound, new Map())) {
       bindings.set(expected.name, actual);
       return true;
     }
@@ -120,15 +120,15 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
   if (expected.kind !== actual.kind) return false;
   switch (expected.kind) {
     case 'list':
-      return actual.kind === 'list' && assignable(expected.of, actual.of, bindings);
+      return actual.kind === 'list' && isAssignable(expected.of, actual.of, bindings);
     case 'map':
       return (
         actual.kind === 'map' &&
-        assignable(expected.key, actual.key, bindings) &&
-        assignable(expected.value, actual.value, bindings)
+        isAssignable(expected.key, actual.key, bindings) &&
+        isAssignable(expected.value, actual.value, bindings)
       );
     case 'optional':
-      return actual.kind === 'optional' && assignable(expected.of, actual.of, bindings);
+      return actual.kind === 'optional' && isAssignable(expected.of, actual.of, bindings);
     case 'object':
     case 'opaque':
       return (actual.kind === 'object' || actual.kind === 'opaque') && expected.name === actual.name;
@@ -141,16 +141,16 @@ export function assignable(expected: Type, actual: Type, bindings: Bindings): bo
 const UNBOUND = { kind: 'param', name: '_' } as const satisfies Type;
 
 /** Replaces the parameters in `type` by their bindings. */
-export function substitute(type: Type, bindings: Bindings): Type {
+export function substituteTypes(type: Type, bindings: Bindings): Type {
   switch (type.kind) {
     case 'param':
       return bindings.get(type.name) ?? UNBOUND;
     case 'list':
-      return { ...type, of: substitute(type.of, bindings) };
+      return { ...type, of: substituteTypes(type.of, bindings) };
     case 'map':
-      return { ...type, key: substitute(type.key, bindings), value: substitute(type.value, bindings) };
+      return { ...type, key: substituteTypes(type.key, bindings), value: substituteTypes(type.value, bindings) };
     case 'optional':
-      return { ...type, of: substitute(type.of, bindings) };
+      return { ...type, of: substituteTypes(type.of, bindings) };
     default:
       return type;
   }
@@ -166,14 +166,14 @@ export function sameType(a: Type, b: Type): boolean {
 }
 
 /** Type that can hold the values of both types. It is the dynamic type if neither type is assignable to the other. */
-export function join(a: Type, b: Type): Type {
+export function joinTypes(a: Type, b: Type): Type {
   if (a === b) return a;
   if (a.kind === 'dyn' || b.kind === 'dyn') return DYN;
   if (a.kind === 'null') return b.kind === 'object' || b.kind === 'null' ? b : DYN;
   if (b.kind === 'null') return a.kind === 'object' ? a : DYN;
-  if (!assignable(a, b, new Map()) && !assignable(b, a, new Map())) return DYN;
+  if (!isAssignable(a, b, new Map()) && !isAssignable(b, a, new Map())) return DYN;
   const larger = a.max === undefined || b.max === undefined ? undefined : Math.max(a.max, b.max);
-  const { max: _max, ...rest } = assignable(a, b, new Map()) ? a : b;
+  const { max: _max, ...rest } = isAssignable(a, b, new Map()) ? a : b;
   return (larger === undefined ? rest : { ...rest, max: larger }) as Type;
 }
 

@@ -6,7 +6,7 @@
 import { servedKinds } from '../discovery/index.ts';
 import type { GroupVersionKind } from '../meta/object.ts';
 import type { KindDefinition } from '../registry/definition.ts';
-import { valuesOf } from '../schema/enumerations.ts';
+import { enumerationValues } from '../schema/enumerations.ts';
 import { schemaNameOf, schemaOfType, typeOf } from '../schema/index.ts';
 import { fieldFacts, isAtomicType, keyDefaults } from '../schema/merge-keys.ts';
 import { currentTypeName } from '../schema/older-types.ts';
@@ -144,7 +144,7 @@ function renderType(
   const properties: { [field: string]: SchemaObject } = {};
   for (const [field, compact] of Object.entries(type.f)) {
     const text = texts !== undefined && Object.hasOwn(texts.f, field) ? texts.f[field] : undefined;
-    const description = explained(text, valuesOf(documented, field));
+    const description = explained(text, enumerationValues(documented, field));
     properties[field] = {
       ...(description === undefined ? {} : { description }),
       ...renderField(name, field, compact, version, description !== undefined, use),
@@ -193,7 +193,7 @@ function renderField(
 ): SchemaObject {
   const facts = fieldFacts(currentTypeName(typeName), field);
   const plain = renderUse(anyType(typeName, field, compact), version, described, use);
-  const schema = withValues(plain, valuesOf(currentTypeName(typeName), field));
+  const schema = withValues(plain, enumerationValues(currentTypeName(typeName), field));
   const extensions: SchemaObject = {};
   if (compact.startsWith('[]')) {
     extensions['x-kubernetes-list-type'] = facts.listType ?? 'atomic';

@@ -43,7 +43,7 @@ export function raiseTo(target: Map<string, Quantity>, amounts: Amounts): void {
 }
 
 /** The part of `amounts` that exceeds `others`, at least zero. */
-export function beyond(amounts: Amounts, others: Amounts): Map<string, Quantity> {
+export function exceededAmounts(amounts: Amounts, others: Amounts): Map<string, Quantity> {
   const rest = new Map<string, Quantity>();
   for (const [name, quantity] of amounts) {
     const other = others.get(name);
@@ -53,7 +53,10 @@ export function beyond(amounts: Amounts, others: Amounts): Map<string, Quantity>
   return rest;
 }
 
-export function pick(amounts: Amounts, wanted: (name: string, quantity: Quantity) => boolean): Map<string, Quantity> {
+export function filterAmounts(
+  amounts: Amounts,
+  wanted: (name: string, quantity: Quantity) => boolean,
+): Map<string, Quantity> {
   return new Map([...amounts].filter(([name, quantity]) => wanted(name, quantity)));
 }
 

@@ -6,7 +6,7 @@
 import { compareQuantity } from '../../base/quantity.ts';
 import type { ResourceQuota } from '../generated/core/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
-import { type Amounts, addTo, amountsOf, amountsText, beyond, namesText, pick } from './amounts.ts';
+import { type Amounts, addTo, amountsOf, amountsText, exceededAmounts, filterAmounts, namesText } from './amounts.ts';
 import type { Evaluator } from './evaluators.ts';
 import { type ScopeSelector, scopesOf, scopeText } from './scopes.ts';
 
@@ -83,14 +83,14 @@ function deltasOf(
   usage: Amounts,
   { evaluator, old, nowMs }: QuotaRequest,
 ): Map<number, Amounts> {
-  const more = old === undefined ? usage : beyond(usage, evaluator.usage(old, nowMs));
+  const more = old === undefined ? usage : exceededAmounts(usage, evaluator.usage(old, nowMs));
   const isSomething = (_name: string, { nanos }: { readonly nanos: bigint }): boolean => nanos !== 0n;
   const indexes = interesting.length === 0 ? [NO_QUOTA] : interesting;
   return new Map(
     indexes.map((index) => {
       const quota = quotas[index]?.quota;
       const isNew = old !== undefined && quota !== undefined && !matches(quota, evaluator, old);
-      return [index, pick(isNew ? usage : more, isSomething)];
+      return [index, filterAmounts(isNew ? usage : more, isSomething)];
     }),
   );
 }
@@ -127,7 +127,7 @@ function charge(
     const delta = deltas.get(index);
     if (state === undefined || delta === undefined) continue;
     const hard = amountsOf(state.quota.status?.hard);
-    const requested = pick(delta, (name) => hard.has(name));
+    const requested = filterAmounts(delta, (name) => hard.has(name));
     if (requested.size === 0) continue;
     const after = new Map(state.used);
     addTo(after, requested);
@@ -135,10 +135,10 @@ function charge(
       const [sum, bound] = [after.get(name), hard.get(name)];
       return sum !== undefined && bound !== undefined && requested.has(name) && compareQuantity(sum, bound) > 0;
     };
-    const over = pick(requested, exceeded);
+    const over = filterAmounts(requested, exceeded);
     if (over.size > 0) {
       return refused(
-        `exceeded quota: ${state.name}, requested: ${amountsText(over)}, used: ${amountsText(pick(state.used, exceeded))}, limited: ${amountsText(pick(hard, exceeded))}`,
+        `exceeded quota: ${state.name}, requested: ${amountsText(over)}, used: ${amountsText(filterAmounts(state.used, exceeded))}, limited: ${amountsText(filterAmounts(hard, exceeded))}`,
       );
     }
     charges.set(index, requested);

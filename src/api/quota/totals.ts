@@ -6,7 +6,7 @@
 import { compareQuantity, type Quantity, quantityOf } from '../../base/quantity.ts';
 import type { ResourceQuota } from '../generated/core/v1.ts';
 import type { KubeObject } from '../meta/object.ts';
-import { type Amounts, addTo, amountsOf, listOf, pick, sameAmounts } from './amounts.ts';
+import { type Amounts, addTo, amountsOf, filterAmounts, listOf, sameAmounts } from './amounts.ts';
 import { countedBy, countName, evaluatorOf, type GroupResource } from './evaluators.ts';
 import { scopesOf } from './scopes.ts';
 
@@ -42,7 +42,7 @@ export function calculateUsage(
       if (!scopes.every((scope) => evaluator.matchesScope(object, scope))) continue;
       addTo(
         used,
-        pick(evaluator.usage(object, nowMs), (name) => used.has(name)),
+        filterAmounts(evaluator.usage(object, nowMs), (name) => used.has(name)),
       );
     }
   }

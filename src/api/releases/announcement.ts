@@ -32,7 +32,7 @@ export const announcementOf = ({ metadata, data }: ConfigMap): Announcement => (
   signature: data?.[SIGNATURE_NAME] ?? '',
 });
 
-export const announcing = ({ name, text, signature }: Announcement): ConfigMap => ({
+export const announcementConfigMap = ({ name, text, signature }: Announcement): ConfigMap => ({
   metadata: { name, namespace: RELEASE_NAMESPACE, labels: { [RELEASE_LABEL]: 'true' } },
   data: { [MANIFEST_NAME]: text, [SIGNATURE_NAME]: signature },
 });

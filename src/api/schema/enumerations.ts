@@ -156,7 +156,7 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, Readonly<Record<st
  * Values of a field of the type `typeName` (`io.k8s.api.core.v1.PodSpec`); undefined if the field is not an
  * enumeration. For a list or map, these are values of its elements.
  */
-export function valuesOf(typeName: string, field: string): readonly string[] | undefined {
+export function enumerationValues(typeName: string, field: string): readonly string[] | undefined {
   const dot = typeName.lastIndexOf('.');
   const types = ownOf(VALUES, typeName.slice(0, dot));
   const fields = types === undefined ? undefined : ownOf(types, typeName.slice(dot + 1));

@@ -1,2 +1,2 @@
 export type { ListNode, MapNode, ObjectNode, PatchStrategy, ScalarNode, ScalarType, SchemaNode } from './node.ts';
-export { nodeAt, schemaNameOf, schemaOf, schemaOfType, typeNames, typeOf } from './schemas.ts';
+export { schemaNameOf, schemaNodeAt, schemaOf, schemaOfType, typeNames, typeOf } from './schemas.ts';

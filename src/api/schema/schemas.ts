@@ -70,7 +70,7 @@ export function typeNames(): string[] {
 }
 
 /** Follows field names through lists and maps; undefined if the path leaves the schema. */
-export function nodeAt(node: SchemaNode | undefined, ...path: readonly string[]): SchemaNode | undefined {
+export function schemaNodeAt(node: SchemaNode | undefined, ...path: readonly string[]): SchemaNode | undefined {
   let current = node;
   for (const field of path) {
     while (current?.kind === 'list') current = current.items;

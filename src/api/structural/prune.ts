@@ -8,7 +8,7 @@ const MAX_REPORTED = 64;
 const RESOURCE_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /** Prunes a whole resource in place and returns the paths of dropped fields, up to a limit. */
-export function prune(schema: Schema, resource: JsonObject): string[] {
+export function pruneUnknownFields(schema: Schema, resource: JsonObject): string[] {
   const dropped: string[] = [];
   pruneObject(schema, resource, '', dropped, true);
   return dropped;

@@ -34,7 +34,7 @@ export function findMatchingVolume(
     if (volume.spec?.claimRef !== undefined && !isBoundToClaim(volume, claim)) continue;
     const size = sizeOf(volume.spec?.capacity);
     if (compareQuantity(size, requested) < 0 || mismatchOf(volume, claim) !== undefined) continue;
-    if (options.node !== undefined && !reaches(volume, options.node)) continue;
+    if (options.node !== undefined && !isReachableFrom(volume, options.node)) continue;
     if (isBoundToClaim(volume, claim)) return volume;
     if (options.node === undefined && options.waitsForConsumer) continue;
     if (volume.status?.phase !== 'Available' || !isSelected(volume, claim)) continue;
@@ -60,7 +60,7 @@ export function mismatchOf(volume: PersistentVolume, claim: PersistentVolumeClai
 }
 
 /** Whether the volume's node affinity matches the node. */
-export function reaches(volume: PersistentVolume, node: Node): boolean {
+export function isReachableFrom(volume: PersistentVolume, node: Node): boolean {
   const required = volume.spec?.nodeAffinity?.required;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }

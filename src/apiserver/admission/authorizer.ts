@@ -40,7 +40,7 @@ export function rethrowPending(error: unknown): void {
  * Evaluates expressions, yielding to the event loop, and repeats the evaluation after each awaited decision; so
  * `evaluate` must have no side effects.
  */
-export async function withAnswers<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
+export async function evaluateWithDecisions<T>(evaluate: () => Iterator<undefined, T>): Promise<T> {
   for (;;) {
     try {
       return await runSteps(evaluate());

@@ -60,7 +60,7 @@ import { validatingPolicies } from './policies/validating/validating-policies.ts
 import type { QuotaStore } from './quota/accessor.ts';
 import { resourceQuota } from './quota/index.ts';
 import type { AdmissionSettings } from './settings.ts';
-import { measured } from './step-metrics.ts';
+import { withStepMetrics } from './step-metrics.ts';
 import { HookCaller } from './webhooks/hook-caller.ts';
 import { mutatingWebhooks } from './webhooks/mutating.ts';
 import { validatingWebhooks } from './webhooks/validating.ts';
@@ -221,5 +221,5 @@ export function createAdmissionChain(deps: ChainDeps): Admission {
     ...openshiftPlugins(deps),
   ];
   const plugins = all.filter(({ name }) => !deps.disabled.has(name));
-  return measured(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);
+  return withStepMetrics(createAdmission(plugins, pluginTimes(deps.metrics, nowMs)), deps.metrics, nowMs);
 }

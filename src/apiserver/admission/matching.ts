@@ -93,7 +93,11 @@ export function mayMatch(spec: MatchSpec, request: AdmissionRequest, kinds: Kind
 }
 
 /** Reports whether the namespace selector and the object selector of `spec` match the request. */
-export async function selects(spec: MatchSpec, request: AdmissionRequest, source: NamespaceSource): Promise<boolean> {
+export async function selectsRequest(
+  spec: MatchSpec,
+  request: AdmissionRequest,
+  source: NamespaceSource,
+): Promise<boolean> {
   if (!isEverything(spec.namespaces)) {
     const labels = await namespaceLabels(request, source);
     if (labels !== undefined && !matchesLabels(spec.namespaces, labels)) return false;

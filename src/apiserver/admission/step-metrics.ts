@@ -14,7 +14,7 @@ const REJECTED = { admit: 'admitRejected', validate: 'validateRejected' } as con
 const NAME = 'apiserver_admission_step_admission_duration_seconds';
 
 /** Wraps `admission` and adds its histograms to `metrics`. */
-export function measured(admission: Admission, metrics: Metrics, nowMs: () => number): Admission {
+export function withStepMetrics(admission: Admission, metrics: Metrics, nowMs: () => number): Admission {
   /** Histograms by step and operation, so that no label text is built per request. */
   const figures: Record<AdmissionStep | 'admitRejected' | 'validateRejected', Map<string, Histogram>> = {
     admit: new Map(),

@@ -12,7 +12,7 @@ import { ownRequest } from '../bootstrap/index.ts';
 import type { ApiServerConfig, CertificateSettings } from '../config/server-config.ts';
 import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { Work } from '../rest/name-queue.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CacheEvent } from '../watch-cache/event-window.ts';
@@ -48,7 +48,7 @@ export class AuthenticationMap {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
     const ours = ({ object }: CacheEvent): boolean => object.name === NAME && object.namespace === NAMESPACE;
-    follow(
+    followKind(
       this.#context,
       'configmaps',
       ({ events }) => {

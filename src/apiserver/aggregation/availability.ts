@@ -18,7 +18,7 @@ import { timestamp } from '../../base/time/timestamps.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { BackendContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { Work } from '../rest/name-queue.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
 import { type HostPort, SERVICE_NAME_LABEL, serviceEndpoints, slicesOf } from '../webhooks/service-endpoints.ts';
@@ -88,7 +88,7 @@ export class AvailabilityController {
   /** `serviceOf` returns the name of the service that an object of the kind belongs to. */
   #follow(prefix: string, serviceOf: (object: CachedObject) => string | undefined): void {
     const { apiServices } = this.#context;
-    follow(
+    followKind(
       this.#context,
       prefix,
       (batch) => {

@@ -29,14 +29,14 @@ export interface BackendQuery {
   readonly signal?: AbortSignal;
 }
 
-export interface Answered {
+export interface BackendResponse {
   readonly code: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
 /** Sends a GET request. Throws CodedErrors. */
-export async function queryBackend(context: BackendContext, query: BackendQuery): Promise<Answered> {
+export async function queryBackend(context: BackendContext, query: BackendQuery): Promise<BackendResponse> {
   const { backends, clock } = context;
   const { at, timeoutMs, maxBytes } = query;
   const abort = new AbortController();

@@ -11,7 +11,7 @@ import { messageOf } from '../../base/errors.ts';
 import { decodeJson } from '../http/decode.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { Work } from '../rest/name-queue.ts';
-import { type Answered, endpointOf, queryBackend } from './backend.ts';
+import { type BackendResponse, endpointOf, queryBackend } from './backend.ts';
 import type { Delegated } from './services.ts';
 
 type DiscoveryContext = BackendContext & Pick<ServerContext, 'apiServices' | 'log'>;
@@ -159,7 +159,7 @@ export class ForeignDiscovery {
     return new URLSearchParams(url.slice(url.indexOf('?') + 1)).get('hash')?.slice(0, 256) ?? '';
   }
 
-  #get(to: Delegated, path: string, accept: string, etag?: string): Promise<Answered> {
+  #get(to: Delegated, path: string, accept: string, etag?: string): Promise<BackendResponse> {
     return queryBackend(this.#context, {
       at: endpointOf(this.#context, to),
       path,

@@ -351,11 +351,11 @@ function undecided(decisions: readonly Decision[]): Decision {
 /** Error for a denied action. As upstream, an authorizer's error is reported instead of the denial. */
 function refusal(user: UserInfo, action: Action, { reason, error }: Decision): ApiError {
   return error === undefined
-    ? denied(user, action, reason)
+    ? forbiddenError(user, action, reason)
     : new ApiError('InternalError', `Internal error occurred: ${error}`);
 }
 
-export function denied(user: UserInfo, action: Action, reason: string): ApiError {
+export function forbiddenError(user: UserInfo, action: Action, reason: string): ApiError {
   const tail = reason === '' ? '' : `: ${reason}`;
   const denial = describeDenial(user, action);
   if ('path' in action) return new ApiError('Forbidden', `forbidden: ${denial}${tail}`);

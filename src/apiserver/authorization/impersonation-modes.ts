@@ -7,7 +7,7 @@ import type { UserInfo } from '../../api/registry/definition.ts';
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../base/names.ts';
 import { type Action, PRIVILEGED_GROUP, type ResourceAction } from '../core/authorization/types.ts';
 import type { RequestInfo } from '../http/request-info.ts';
-import { actionOf, denied } from './authorization.ts';
+import { actionOf, forbiddenError } from './authorization.ts';
 
 /** The requested identity from the impersonation headers. */
 export interface ImpersonationRequest {
@@ -131,12 +131,13 @@ export function checksOf(mode: Mode, target: ImpersonationRequest, user: UserInf
   for (const group of constrained ? ['', PRIVILEGED_GROUP] : []) {
     if (!target.groups.includes(group)) continue;
     const what = group === '' ? 'empty string' : group;
-    const never = denied(by, need(own, 'groups', group), `impersonating the ${what} group is not allowed`);
+    const never = forbiddenError(by, need(own, 'groups', group), `impersonating the ${what} group is not allowed`);
     return { by, actions, never };
   }
   actions.push(...target.groups.map((group) => need(own, 'groups', group)));
   const wrong = constrained ? extraError(target.extra) : undefined;
-  if (wrong !== undefined) return { by, actions, never: denied(by, need(AUTHENTICATION, 'userextras', ''), wrong) };
+  if (wrong !== undefined)
+    return { by, actions, never: forbiddenError(by, need(AUTHENTICATION, 'userextras', ''), wrong) };
   for (const [key, values] of Object.entries(target.extra)) {
     actions.push(...values.map((value) => need(AUTHENTICATION, 'userextras', value, { subresource: key })));
   }

@@ -8,7 +8,7 @@ import { messageOf } from '../../base/errors.ts';
 import { typeCheck } from '../admission/policies/validating/typecheck.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { ignoreNotFound, Work } from '../rest/name-queue.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import { ownRequest } from './index.ts';
 
@@ -40,7 +40,7 @@ export class PolicyChecker {
   }
 
   start(): void {
-    follow(
+    followKind(
       this.#context,
       PLURAL,
       (batch) => {

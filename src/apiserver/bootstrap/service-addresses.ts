@@ -12,7 +12,7 @@ import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/time/timestamps.ts';
 import type { LoopContext, ServerContext, WriteContext } from '../rest/context.ts';
 import { ignoreNotFound, Work } from '../rest/name-queue.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { createObject } from '../rest/writes/create.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
@@ -52,7 +52,7 @@ export class ServiceAddressRepair {
   start(): void {
     if (this.#started) return;
     this.#started = true;
-    follow(
+    followKind(
       this.#context,
       'ipaddresses',
       ({ events }) => {
@@ -60,7 +60,7 @@ export class ServiceAddressRepair {
       },
       () => this.#sweep(),
     );
-    follow(
+    followKind(
       this.#context,
       'servicecidrs',
       ({ events }) => {

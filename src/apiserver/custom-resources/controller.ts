@@ -6,7 +6,7 @@
 
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../api/generated/apiextensions/v1.ts';
 import {
-  type Condition,
+  type DefinitionCondition,
   dropCondition,
   isConditionTrue,
   setCondition,
@@ -21,7 +21,7 @@ import { timestamp } from '../../base/time/timestamps.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { ignoreNotFound, Work } from '../rest/name-queue.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
 import type { CachedObject } from '../watch-cache/cached-object.ts';
@@ -75,7 +75,7 @@ export class DefinitionController {
         else this.#work.add(event.object.name);
       }
     };
-    follow(this.#context, DEFINITIONS, deliver, all);
+    followKind(this.#context, DEFINITIONS, deliver, all);
   }
 
   #later(name: string): void {
@@ -180,7 +180,7 @@ export class DefinitionController {
     await Promise.all(Array.from({ length: DELETE_WORKERS }, work));
   }
 
-  #mark(name: string, status: Condition['status'], reason: string, message: string): Promise<void> {
+  #mark(name: string, status: DefinitionCondition['status'], reason: string, message: string): Promise<void> {
     return this.#change(name, (current) => {
       setCondition(current, { type: 'Terminating', status, reason, message }, timestamp(this.#context.clock.nowMs()));
     });
@@ -197,7 +197,7 @@ export class DefinitionController {
   }
 }
 
-function approvalOf(definition: CustomResourceDefinition): Condition | undefined {
+function approvalOf(definition: CustomResourceDefinition): DefinitionCondition | undefined {
   const { group } = definition.spec;
   if (!/(?:^|\.)(?:k8s|kubernetes)\.io$/.test(group)) return undefined;
   const type = 'KubernetesAPIApprovalPolicyConformant';

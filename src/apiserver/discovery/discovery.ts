@@ -7,7 +7,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { negotiate } from '../http/negotiate.ts';
 import type { BackendContext, ServerContext } from '../rest/context.ts';
 import { noSuchResource } from '../rest/reads/served-at.ts';
-import { memo, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
+import { cachedDocuments, type StaticDocument, sendDocument, staticDocument } from './documents.ts';
 import { OpenApi } from './openapi.ts';
 
 type DiscoveryContext = BackendContext & Pick<ServerContext, 'apiServices' | 'config' | 'kinds' | 'log'>;
@@ -37,8 +37,8 @@ export function createDiscovery(
         foreign: foreign.versions(),
         storageHash,
       });
-      plain = memo(plainDocument);
-      aggregated = memo(aggregatedDocument);
+      plain = cachedDocuments(plainDocument);
+      aggregated = cachedDocuments(aggregatedDocument);
     }
     return made;
   };
@@ -54,8 +54,8 @@ export function createDiscovery(
     const form = version === 'v2' ? 'v2' : 'v2beta1';
     return json(documents().aggregated(root === 'api' ? 'api' : 'apis', form), aggregatedContentType(form));
   };
-  let plain = memo(plainDocument);
-  let aggregated = memo(aggregatedDocument);
+  let plain = cachedDocuments(plainDocument);
+  let aggregated = cachedDocuments(aggregatedDocument);
   const valueAt = (path: string): unknown => {
     const { apiVersions, apiGroups, groups, resources } = documents();
     if (path === '/api') {

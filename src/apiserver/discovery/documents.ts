@@ -36,7 +36,7 @@ export function sendDocument(exchange: Exchange, document: StaticDocument, immut
 }
 
 /** Caches the result of `make` per key. */
-export function memo<K>(make: (key: K) => StaticDocument): (key: K) => StaticDocument {
+export function cachedDocuments<K>(make: (key: K) => StaticDocument): (key: K) => StaticDocument {
   const made = new Map<K, StaticDocument>();
   return (key) => {
     let document = made.get(key);

@@ -41,7 +41,7 @@ export interface GroupResource {
 }
 
 /** Reports whether an entry of `resources` covers this kind. */
-export function covers(pattern: string, { group, resource }: GroupResource): boolean {
+export function coversResource(pattern: string, { group, resource }: GroupResource): boolean {
   const dot = pattern.indexOf('.');
   const [name, within] = dot < 0 ? [pattern, ''] : [pattern.slice(0, dot), pattern.slice(dot + 1)];
   if (name === '*') return within === '*' || within === group;

@@ -3,7 +3,12 @@
  * k8s.io/apiserver/pkg/storage/value (PrefixTransformers) and pkg/server/options/encryptionconfig.
  */
 import { aesCbc, aesGcm, type Cipher, secretBox } from './ciphers.ts';
-import { covers, type EncryptionConfiguration, type EncryptionProvider, type GroupResource } from './configuration.ts';
+import {
+  coversResource,
+  type EncryptionConfiguration,
+  type EncryptionProvider,
+  type GroupResource,
+} from './configuration.ts';
 import { Envelopes } from './envelopes.ts';
 
 /** Prefix of every encrypted value. */
@@ -49,7 +54,7 @@ export class Sealer {
   }
 
   #schemes(kind: GroupResource): readonly Scheme[] | undefined {
-    return this.#entries.find(({ resources }) => resources.some((pattern) => covers(pattern, kind)))?.schemes;
+    return this.#entries.find(({ resources }) => resources.some((pattern) => coversResource(pattern, kind)))?.schemes;
   }
 
   /** Scheme of new values of this kind, in the form of `Opened.scheme`; '' for plain values. */

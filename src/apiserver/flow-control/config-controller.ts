@@ -20,7 +20,7 @@ import { ensure, ownRequest } from '../bootstrap/index.ts';
 import { type FlowControl, reconcileFlowObject } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
-import { follow } from '../rest/watches/follow.ts';
+import { followKind } from '../rest/watches/follow.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
 import { updateObject } from '../rest/writes/update.ts';
 
@@ -86,7 +86,7 @@ export class FlowConfigController {
 
   start(): void {
     const changed = (): void => this.#changed();
-    for (const kind of [LEVELS, SCHEMAS]) follow(this.#context, kind, changed, changed);
+    for (const kind of [LEVELS, SCHEMAS]) followKind(this.#context, kind, changed, changed);
   }
 
   /** Batches changes that arrive together. */

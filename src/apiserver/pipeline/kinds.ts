@@ -191,7 +191,7 @@ export function toStored(kind: ServedKind, object: KubeObject): KubeObject {
 }
 
 /** The object in the version that the kind serves. */
-export function shown(kind: ServedKind, object: CachedObject): CachedObject | Promise<CachedObject> {
+export function inServedVersion(kind: ServedKind, object: CachedObject): CachedObject | Promise<CachedObject> {
   return kind.view === undefined ? object : kind.view.of(object);
 }
 

@@ -14,7 +14,7 @@ import { sendRecordings, stream, switchRig } from '../streaming/index.ts';
 import type { RestContext } from './context.ts';
 import { isOwnUserRequest, ownUser } from './own-user.ts';
 import { get } from './reads/get.ts';
-import { list } from './reads/list.ts';
+import { serveList } from './reads/list.ts';
 import { noSuchResource, servedAt } from './reads/served-at.ts';
 import { bind, evict, token } from './subresources/handlers.ts';
 import { strategyAt } from './subresources/strategies.ts';
@@ -58,7 +58,7 @@ export function dispatch(
     case 'get':
       return get(context, exchange, kind, info);
     case 'list':
-      return list(context, exchange, kind, info);
+      return serveList(context, exchange, kind, info);
     case 'watch':
       // The deprecated `/watch/` path determines the verb whatever the method is.
       if (exchange.request.method !== 'GET') throw methodNotAllowed();

@@ -18,7 +18,7 @@ export function* encodeSteps(gvk: Gvk, object: KubeObject): Steps<Buffer> {
 }
 
 /** Encodes an object. With `large`, yields to the event loop. */
-export function encoded(
+export function encodeInSteps(
   type: { readonly apiVersion: string; readonly kind: string },
   object: KubeObject,
   large: boolean,
@@ -34,7 +34,7 @@ export async function rendered(
   large: boolean,
 ): Promise<CachedObject> {
   const type = { apiVersion: next.apiVersion ?? '', kind: next.kind ?? '' };
-  const bytes = spliceRevision(await encoded(type, next, large), current.revision);
+  const bytes = spliceRevision(await encodeInSteps(type, next, large), current.revision);
   return new CachedObject(place.namespace, place.name, bytes, current.revision, current.createRevision);
 }
 

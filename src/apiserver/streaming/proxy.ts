@@ -18,7 +18,7 @@ import { answerHeaders, backendRequest, frameBody, passedHeaders, textOf, upgrad
 import { LinkRewriter, type ProxiedPage, proxiedLink } from './link-rewriter.ts';
 import { checkLogOptions } from './log-options.ts';
 import { endWithClaim, rigTarget } from './rigs.ts';
-import { isSilent, kubeletTarget, proxyTarget, type Target } from './targets.ts';
+import { isWithoutLogs, kubeletTarget, proxyTarget, type Target } from './targets.ts';
 
 type ProxyContext = BackendContext & Pick<ServerContext, 'admission' | 'certificates' | 'config' | 'kinds'>;
 
@@ -43,7 +43,7 @@ export async function stream(context: ProxyContext, exchange: Exchange, info: Re
   if (info.subresource === 'log') {
     checkLogOptions(info);
     await context.cache.freshen();
-    if (isSilent(context, info)) {
+    if (isWithoutLogs(context, info)) {
       await exchange.recordedFirst(204);
       exchange.response.writeHead(204, exchange.headers('text/plain'));
       exchange.response.end();

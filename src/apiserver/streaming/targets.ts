@@ -86,7 +86,7 @@ export function kubeletTarget(context: TargetsContext, info: ResourceRequestInfo
 /**
  * Reports whether the pod has no logs because it is not scheduled yet. Throws if the pod or container does not exist.
  */
-export function isSilent(context: TargetsContext, info: ResourceRequestInfo): boolean {
+export function isWithoutLogs(context: TargetsContext, info: ResourceRequestInfo): boolean {
   const pod = podOf(context, info, info.name);
   containerOf(info, pod);
   return (pod.spec?.nodeName ?? '') === '';

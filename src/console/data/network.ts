@@ -2,12 +2,12 @@
 
 import type { LabelSelector } from '../../api/generated/meta/v1.ts';
 import type { Ingress, NetworkPolicy } from '../../api/generated/networking/v1.ts';
-import { type AnyObject, at, textAt } from './api/resources.ts';
+import { type AnyObject, fieldAt, textAt } from './api/resources.ts';
 
 export function routeUrl(route: AnyObject): string {
   const host = textAt(route, 'spec', 'host');
   if (host === '') return '';
-  return `${at(route, 'spec', 'tls') === undefined ? 'http' : 'https'}://${host}${textAt(route, 'spec', 'path')}`;
+  return `${fieldAt(route, 'spec', 'tls') === undefined ? 'http' : 'https'}://${host}${textAt(route, 'spec', 'path')}`;
 }
 
 export function urlsOfIngress({ spec }: Ingress): readonly string[] {

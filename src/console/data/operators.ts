@@ -1,6 +1,6 @@
 /** States of catalogs, subscriptions, install plans, installed operators and configuration pools, in words. */
 import { countText } from '../../base/text/count-text.ts';
-import { type AnyObject, at, conditionOf, conditionsOf, numberAt, textAt } from './api/resources.ts';
+import { type AnyObject, conditionOf, conditionsOf, fieldAt, numberAt, textAt } from './api/resources.ts';
 
 export interface StateText {
   readonly level: 'good' | 'warn' | 'bad' | 'muted';
@@ -89,7 +89,7 @@ export function poolState(pool: AnyObject): StateText {
       withMessage(count > 0 ? `degraded (${countText(count, 'host')})` : 'degraded', problem.message),
     );
   const isUpdated = conditionOf(pool, 'Updated')?.status === 'True';
-  if (at(pool, 'spec', 'paused') === true)
+  if (fieldAt(pool, 'spec', 'paused') === true)
     return state('warn', isUpdated ? 'paused' : 'paused: changes wait until the pool is resumed');
   return isUpdated ? state('good', 'updated') : state('warn', 'updating');
 }

@@ -16,7 +16,7 @@ const here = (): Place => ({
   query: new URLSearchParams(location.search),
 });
 
-export const place = signal<Place>(here());
+export const currentPlace = signal<Place>(here());
 
 /** URL path for the `href` of links to a path of the console. */
 export const hrefOf = (path: string): string => `${BASE}${path}`;
@@ -24,22 +24,22 @@ export const hrefOf = (path: string): string => `${BASE}${path}`;
 /** Shows another view. With `replace`, the current history entry is replaced. */
 export function navigate(path: string, { replace = false } = {}): void {
   history[replace ? 'replaceState' : 'pushState'](undefined, '', hrefOf(path));
-  place.value = here();
+  currentPlace.value = here();
   if (!replace) scrollTo(0, 0);
 }
 
 /** Changes one query parameter, such as a filter, without a history entry. Undefined removes the parameter. */
 export function setQuery(name: string, value: string | undefined): void {
-  const query = new URLSearchParams(place.value.query);
+  const query = new URLSearchParams(currentPlace.value.query);
   if (value === undefined || value === '') query.delete(name);
   else query.set(name, value);
   const text = query.toString();
-  navigate(`${place.value.path}${text === '' ? '' : `?${text}`}`, { replace: true });
+  navigate(`${currentPlace.value.path}${text === '' ? '' : `?${text}`}`, { replace: true });
 }
 
 export function startRouter(): void {
   addEventListener('popstate', () => {
-    place.value = here();
+    currentPlace.value = here();
   });
   document.addEventListener('click', (event) => {
     if (

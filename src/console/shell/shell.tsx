@@ -17,7 +17,7 @@ import { ErrorBoundary } from './error-boundary.tsx';
 import { activeShortcuts } from './keyboard.ts';
 import { GROUPS, type Page, type PageProps } from './page.ts';
 import { openPalette, Palette } from './palette.tsx';
-import { findPage, hrefOf, place } from './router.ts';
+import { currentPlace, findPage, hrefOf } from './router.ts';
 import { switchTheme, theme } from './theme.ts';
 import { showFailure, Toasts } from './toasts.tsx';
 
@@ -30,7 +30,7 @@ export function Shell() {
       return <main class="alone" aria-busy="true" />;
     case 'in':
     case 'expired':
-      return place.value.path === CONTINUE_PATH ? <Continue /> : <Frame />;
+      return currentPlace.value.path === CONTINUE_PATH ? <Continue /> : <Frame />;
     case 'failed':
       return (
         <Alone title="The API server does not answer">
@@ -86,7 +86,7 @@ const Expired = () => (
 );
 
 function Frame() {
-  const { path } = place.value;
+  const { path } = currentPlace.value;
   useEffect(() => {
     navigationOpen.value = false;
   }, [path]);
@@ -223,7 +223,7 @@ function Loaded({ page, params }: { readonly page: Page; readonly params: PagePr
   if (error !== undefined) throw error;
   if (content === undefined) return <h1>{page.title}</h1>;
   const { Content } = content;
-  return <Content params={params} query={place.value.query} />;
+  return <Content params={params} query={currentPlace.value.query} />;
 }
 
 function Help() {

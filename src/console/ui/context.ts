@@ -42,15 +42,15 @@ export const api = new Api(request, clock);
 export const access = new Access(api, clock);
 const [page] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[];
 const streams = new StreamLimit(page?.nextHopProtocol === 'http/1.1' ? HTTP1_WATCHES : Number.POSITIVE_INFINITY);
-export const feeds = new FeedPool({ api, clock, random, frames, streams });
+export const feedPool = new FeedPool({ api, clock, random, frames, streams });
 
 let hiding: ReturnType<typeof setTimeout> | undefined;
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hiding);
-  if (document.visibilityState === 'hidden') hiding = setTimeout(() => feeds.pause(), HIDDEN_MS);
-  else feeds.resume();
+  if (document.visibilityState === 'hidden') hiding = setTimeout(() => feedPool.pause(), HIDDEN_MS);
+  else feedPool.resume();
 });
-addEventListener('online', () => feeds.reconnect());
+addEventListener('online', () => feedPool.reconnect());
 sessionState.subscribe((state) => {
-  if (state === 'in') feeds.reconnect();
+  if (state === 'in') feedPool.reconnect();
 });

@@ -6,7 +6,7 @@ import { sanitizeLines } from '../data/plain-text.ts';
 import { type RowWindow, rowWindow } from '../data/row-window.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import { useShortcut } from '../shell/keyboard.ts';
-import { place, setQuery } from '../shell/router.ts';
+import { currentPlace, setQuery } from '../shell/router.ts';
 
 export interface Column<T> {
   readonly name: string;
@@ -97,7 +97,7 @@ function useRowWindow<T>(rows: readonly Row<T>[], keyOf: (item: T) => string) {
 
 export function DataTable<T>(props: DataTableProps<T>) {
   const { label, columns, items, keyOf, snapshot } = props;
-  const { query } = place.value;
+  const { query } = currentPlace.value;
   const filter = query.get('filter') ?? '';
   const [sort, setSort] = useState(columns[0]?.name ?? '');
   const rows = useRows(props, filter, sort);

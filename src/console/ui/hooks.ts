@@ -6,7 +6,7 @@ import type { AccessDecision, AccessRequest } from '../data/api/access.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import type { FeedScope } from '../data/watch/pool.ts';
 import { serverClock } from '../session/clock.ts';
-import { access, feeds } from './context.ts';
+import { access, feedPool } from './context.ts';
 
 const EMPTY: Snapshot<never> = { items: [], state: 'loading', error: undefined, version: 0 };
 
@@ -16,7 +16,7 @@ export function useFeed<T extends KubeObject>(type: ResourceType<T> | undefined,
   const { namespace, labelSelector, fieldSelector } = scope;
   useEffect(() => {
     if (type === undefined) return;
-    const { feed, release } = feeds.acquire(type, { namespace, labelSelector, fieldSelector });
+    const { feed, release } = feedPool.acquire(type, { namespace, labelSelector, fieldSelector });
     setSnapshot(feed.snapshot());
     const end = feed.subscribe(setSnapshot);
     return () => {

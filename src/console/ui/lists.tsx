@@ -5,7 +5,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { ageText } from '../data/format.ts';
 import { getCommand } from '../data/kubectl.ts';
 import { useCommand } from '../shell/command-line.tsx';
-import { place, setQuery } from '../shell/router.ts';
+import { currentPlace, setQuery } from '../shell/router.ts';
 import { type Column, DataTable } from './data-table.tsx';
 import { useFeed, useNow } from './hooks.ts';
 import { currentNamespace, NamespaceChoice } from './namespaces.tsx';
@@ -75,7 +75,7 @@ export interface ListsProps {
 }
 
 export function Lists({ title, views, children }: ListsProps) {
-  const wanted = place.value.query.get('view');
+  const wanted = currentPlace.value.query.get('view');
   const view = views.find(({ name }) => name === wanted) ?? views[0];
   return (
     <>

@@ -2,11 +2,11 @@
 import { useEffect } from 'preact/hooks';
 import { isApiError } from '../../api/meta/status.ts';
 import { NAMESPACES, PROJECTS } from '../data/api/resources.ts';
-import { place, setQuery } from '../shell/router.ts';
+import { currentPlace, setQuery } from '../shell/router.ts';
 import { useFeed } from './hooks.ts';
 
 /** Namespace in the query of the location; '' for all namespaces. */
-export const currentNamespace = (): string => place.value.query.get('ns') ?? '';
+export const currentNamespace = (): string => currentPlace.value.query.get('ns') ?? '';
 
 export interface ReadableNamespaces {
   /** Sorted names; undefined while they are read, or if the server does not list them. */

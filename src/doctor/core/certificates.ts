@@ -1,7 +1,7 @@
 /** Checks of certificates and kubeconfigs. */
 import { dateText } from '../../base/time/timestamps.ts';
 import type { Finding } from '../port.ts';
-import { check, error, orOk, restart, shell, warning } from './check.ts';
+import { check, error, orOk, restartCommand, shell, warning } from './check.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const SOON_MS = 14 * DAY_MS;
@@ -16,9 +16,9 @@ const validity = check({
   needs: ['certificates', 'clock', 'host'],
   run: ({ certificates, clock: { nowMs }, host }) => {
     const findings = certificates.flatMap(({ file, notAfterMs, notBeforeMs, problem }): Finding[] => {
-      const renew = `${restart(host)}    # renews its own certificates; replace ${shell(file)} if it is yours`;
+      const renew = `${restartCommand(host)}    # renews its own certificates; replace ${shell(file)} if it is yours`;
       if (problem !== undefined)
-        return [error(`${file}: ${problem}`, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}`)];
+        return [error(`${file}: ${problem}`, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restartCommand(host)}`)];
       if (notAfterMs <= nowMs) return [error(`${file} expired on ${dateText(notAfterMs)}`, renew)];
       if (notBeforeMs > nowMs + AHEAD_MS)
         return [
@@ -46,7 +46,7 @@ const chain = check({
           : [
               error(
                 `${file}: ${chainProblem}`,
-                `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}    # issues it again`,
+                `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restartCommand(host)}    # issues it again`,
               ),
             ],
       ),
@@ -69,9 +69,12 @@ const kubeconfigs = check({
         const evidence = `${file}: ${server}: ${problem}`;
         if (CREDENTIALS.test(problem))
           return [
-            error(evidence, `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restart(host)}    # writes it again`),
+            error(
+              evidence,
+              `mv ${shell(file)} ${shell(`${file}.bad`)} && ${restartCommand(host)}    # writes it again`,
+            ),
           ];
-        if (server === '' || server === expected) return [error(evidence, restart(host))];
+        if (server === '' || server === expected) return [error(evidence, restartCommand(host))];
         return [error(evidence, `sed -i 's#\\(server: *\\)[^ ]*#\\1${expected}#' ${shell(file)}`)];
       }),
       files.map(({ server }) => server).join(' '),

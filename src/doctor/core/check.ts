@@ -52,7 +52,7 @@ export function shell(text: string): string {
 export const rootFlag = (root: string): string => (root === '/' ? '' : ` --root ${shell(root)}`);
 
 /** Command that restarts the host process, or starts it if it is not running. */
-export function restart({ root, pid }: Pick<HostFacts, 'root' | 'pid'>): string {
+export function restartCommand({ root, pid }: Pick<HostFacts, 'root' | 'pid'>): string {
   if (root === '/') return 'systemctl restart hyperedge';
   const run = `hyperedge run${rootFlag(root)}`;
   return pid === undefined ? run : `kill ${pid}; while kill -0 ${pid} 2>/dev/null; do sleep 1; done; ${run}`;

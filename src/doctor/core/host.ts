@@ -1,6 +1,6 @@
 /** Checks of the configuration, the process and the unit of this host, and of what pods have left behind. */
 import type { Finding } from '../port.ts';
-import { check, error, ok, orOk, restart, rootFlag, shell, skipped, warning } from './check.ts';
+import { check, error, ok, orOk, restartCommand, rootFlag, shell, skipped, warning } from './check.ts';
 
 const MANY_RESTARTS = 3;
 /** A component that has run for longer has recovered, or its restarts were planned. */
@@ -40,7 +40,7 @@ const hostProcess = check({
   run: ({ hostProcess: { pid, problem, version }, host }) => {
     if (!host.installed) return [skipped('nothing is installed here')];
     const start =
-      host.root === '/' ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50 --no-pager' : restart(host);
+      host.root === '/' ? 'systemctl start hyperedge; journalctl -u hyperedge -n 50 --no-pager' : restartCommand(host);
     if (problem !== undefined) return [error(problem, start)];
     return [ok(`pid ${pid}, version ${version}`)];
   },
@@ -71,7 +71,7 @@ const controlPlane = check({
       if (restarts <= MANY_RESTARTS || upMs === undefined || upMs > RECOVERED_MS) return [];
       return [warning(`${name} has restarted ${restarts} times, the last time less than an hour ago`, logs)];
     });
-    const absent = missing.map((name) => error(`${name} has no container`, restart(host)));
+    const absent = missing.map((name) => error(`${name} has no container`, restartCommand(host)));
     return orOk([...absent, ...failed, ...states], components.map(({ name }) => name).join(', '));
   },
 });

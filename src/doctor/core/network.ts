@@ -1,7 +1,19 @@
 /** Checks of links, addresses, routes, names and ports. */
 import { countText } from '../../base/text/count-text.ts';
 import type { DefaultRoute, Finding, HostFacts } from '../port.ts';
-import { check, error, ok, orOk, restart, rootFlag, shell, skipped, unknown, warning, writeDropIn } from './check.ts';
+import {
+  check,
+  error,
+  ok,
+  orOk,
+  restartCommand,
+  rootFlag,
+  shell,
+  skipped,
+  unknown,
+  warning,
+  writeDropIn,
+} from './check.ts';
 
 /** Size of the IPv4 and ICMP headers in bytes. */
 const ECHO_OVERHEAD = 28;
@@ -39,7 +51,7 @@ function renaming(host: HostFacts): string {
   if (!host.installed || !host.roles.includes('master') || host.nodeIpIsBridge)
     return `${rename}    # or any other name`;
   const registered = `timeout 300 sh -c 'until kubectl get node "$(hostname)" | grep -q " Ready "; do sleep 2; done'`;
-  return `${rename} && ${restart(host)} && ${registered} && kubectl delete node ${shell(host.nodeName)}`;
+  return `${rename} && ${restartCommand(host)} && ${registered} && kubectl delete node ${shell(host.nodeName)}`;
 }
 
 const hostName = check({
@@ -164,7 +176,7 @@ const defaultRoute = check({
         return [warning(`${evidence}, the address of the pod bridge; no link has an address`, add)];
       const keep = writeDropIn(host, '60-node-ip.yaml', `node: {ip: "${host.nodeIp}"}`);
       // Before an installation there is no service to restart.
-      const apply = host.installed ? `${keep} && ${restart(host)}` : keep;
+      const apply = host.installed ? `${keep} && ${restartCommand(host)}` : keep;
       return [warning(evidence, `${apply}    # or: ${add}`)];
     }
     const same = routes.filter(({ family, metric }) => family === first.family && metric === first.metric);

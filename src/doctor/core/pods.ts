@@ -1,7 +1,7 @@
 /** Checks of pods, their images and their network. */
 import { countText } from '../../base/text/count-text.ts';
 import type { Finding, HostFacts, PodFacts, RegistryFacts } from '../port.ts';
-import { check, error, orOk, restart, shell, skipped, warning, writeDropIn } from './check.ts';
+import { check, error, orOk, restartCommand, shell, skipped, warning, writeDropIn } from './check.ts';
 
 const BACK_OFF = /BackOff|CrashLoop|CreateContainerConfigError|CreateContainerError|RunContainerError/;
 const NO_IMAGE = /^(?:ErrImagePull|ImagePullBackOff|ErrImageNeverPull|InvalidImageName)$/;
@@ -139,7 +139,7 @@ function registryFix(
   }
   if (isDirect) {
     const list = [...noProxy, registry].map((each) => JSON.stringify(each)).join(', ');
-    return `${writeDropIn(host, '60-no-proxy.yaml', `proxy: {noProxy: [${list}]}`)} && ${restart(host)}`;
+    return `${writeDropIn(host, '60-no-proxy.yaml', `proxy: {noProxy: [${list}]}`)} && ${restartCommand(host)}`;
   }
   const via = proxy === undefined ? '' : `-x ${shell(proxy)} `;
   return `curl -v ${via}https://${shell(registry)}/v2/    # then correct registries or proxy in the bootstrap file`;
@@ -178,7 +178,7 @@ const service = check({
         : [
             error(
               `from ${pod}: ${target.address}: ${target.problem}`,
-              `${restart(host)}    # restores links, routes and rules of services`,
+              `${restartCommand(host)}    # restores links, routes and rules of services`,
             ),
           ],
       `${target.address} answers ${pod}`,

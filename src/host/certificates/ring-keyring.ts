@@ -33,7 +33,7 @@ const RETRY_MS = 2_000;
  * address of the only master has changed, only other Nodes can reach the ring. The service proxy uses the same
  * informers.
  */
-export function joinMasters(
+export function configureGossipPeers(
   gossip: Pick<HostGossip, 'setPeers'>,
   balancer: Pick<NodeBalancer, 'backends'>,
   informers: InformerFactory,

@@ -33,7 +33,7 @@ import { systemClock as clock, systemRandom as random } from '../process/process
 import { etcdAccess, ownEtcd } from '../store/access.ts';
 import { listSnapshots } from '../store/administration.ts';
 import type { DoctorContext } from './context.ts';
-import { absent } from './gather.ts';
+import { absentFact } from './gather.ts';
 
 const REQUEST_MS = 6000;
 const MAX_PODS = 2000;
@@ -48,7 +48,7 @@ async function withClient<T>(
   work: (client: ApiClient, server: string) => Promise<T>,
 ): Promise<T> {
   const { root, roles } = await settings();
-  if (!(await installed())) throw absent('nothing is installed here');
+  if (!(await installed())) throw absentFact('nothing is installed here');
   const file = roles.has('master') ? masterFiles(root).adminKubeconfig : nodeFiles(root).kubeconfig;
   const opened = await openClient(file, 'doctor/hyperedge', { clock, random, log: silentLog });
   try {
@@ -61,7 +61,7 @@ async function withClient<T>(
 /** Like `withClient`, but throws CodedError 'absent' if the API server is not ready. The check `api` reports that. */
 async function withCluster<T>(context: DoctorContext, work: (client: ApiClient) => Promise<T>): Promise<T> {
   const { problems } = await apiFacts(context);
-  if (problems.length > 0) throw absent('the API server is not ready; see the check api');
+  if (problems.length > 0) throw absentFact('the API server is not ready; see the check api');
   return withClient(context, work);
 }
 
@@ -188,8 +188,8 @@ function ownerOf(metadata: ObjectMeta | undefined, sets: readonly ReplicaSet[]):
 
 export async function storeFacts({ root, settings, installed }: DoctorContext): Promise<StoreFacts> {
   const { roles, storage } = await settings();
-  if (!(await installed())) throw absent('nothing is installed here');
-  if (!roles.has('etcd') && !roles.has('master')) throw absent('this host has no access to the store');
+  if (!(await installed())) throw absentFact('nothing is installed here');
+  if (!roles.has('etcd') && !roles.has('master')) throw absentFact('this host has no access to the store');
   const { members, quorum } = await clusterReport(await etcdAccess({ root }));
   const quota = storage === undefined && roles.has('etcd') ? (await ownEtcd(root)).quotaBytes : 0;
   return {
@@ -212,7 +212,7 @@ const SKIP = '.skip';
 export async function deployFacts(context: DoctorContext): Promise<Facts['deploy']> {
   const { embedded, nodeName } = await context.settings();
   const directory = embedded.manifests;
-  if (directory === undefined) throw absent('the deploy directory is disabled');
+  if (directory === undefined) throw absentFact('the deploy directory is disabled');
   const files = createManifestDirectory(directory, () => ({ close: () => {} }));
   const listed = (await files.list()) ?? [];
   const problems: { file: string; problem: string }[] = [];
@@ -252,8 +252,8 @@ const rejectedManifests = (context: DoctorContext, host: string) =>
 
 export async function snapshotFacts({ settings, installed }: DoctorContext): Promise<SnapshotFacts> {
   const { roles, storage, paths } = await settings();
-  if (!roles.has('etcd') || storage !== undefined) throw absent('this host runs no member of the store');
-  if (!(await installed())) throw absent('nothing is installed here');
+  if (!roles.has('etcd') || storage !== undefined) throw absentFact('this host runs no member of the store');
+  if (!(await installed())) throw absentFact('nothing is installed here');
   const found = await listSnapshots(paths.snapshots, { verify: false });
   return {
     directory: paths.snapshots,

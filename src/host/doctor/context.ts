@@ -8,7 +8,7 @@ import { callAgent } from '../../gossip/agent/index.ts';
 import type { AgentMember } from '../../gossip/membership/agent-port.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { callControl, type HostStatus } from '../control/control.ts';
-import { absent, once } from './gather.ts';
+import { absentFact, once } from './gather.ts';
 
 export interface DoctorOptions {
   /** Root of the installation. */
@@ -70,7 +70,8 @@ export function createContext(options: DoctorOptions): DoctorContext {
   });
   const ring = once(async () => {
     const { paths, gossip } = await settings();
-    if (!gossip.enabled || !existsSync(paths.agentSocket)) throw absent('this host is not a member of a gossip ring');
+    if (!gossip.enabled || !existsSync(paths.agentSocket))
+      throw absentFact('this host is not a member of a gossip ring');
     return (await callAgent<readonly AgentMember[]>(paths.agentSocket, 'members', {}, CONTROL_MS)).map(memberOf);
   });
   return { ...options, areas, reachable, settings, installed, status, ring, links: once(readLinks) };

@@ -11,9 +11,9 @@ import { masterFiles } from '../../pki/index.ts';
 import { canonicalRoot } from '../config/paths.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
 import { openHelpers } from '../process/helper-programs.ts';
-import { systemClock, within } from '../process/process.ts';
+import { settlesWithin, systemClock } from '../process/process.ts';
 import { createContext } from './context.ts';
-import { gather } from './gather.ts';
+import { gatherFacts } from './gather.ts';
 import { factSources } from './sources.ts';
 
 export { exitCodeOf } from '../../doctor/core/index.ts';
@@ -46,11 +46,11 @@ export function chosenChecks({
 export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
   const checks = chosenChecks(run);
   const { machine = '/', helper = [...selfCommand(), 'doctor-probe'] } = run;
-  await within(useCarriedPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
+  await settlesWithin(useCarriedPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
   const nowMs = systemClock.nowMs();
   const root = await canonicalRoot(run.root);
   const context = createContext({ root, machine, helper, nowMs });
-  const facts = await gather(factSources(context), [...new Set(checks.flatMap(({ needs }) => needs))]);
+  const facts = await gatherFacts(factSources(context), [...new Set(checks.flatMap(({ needs }) => needs))]);
   const { hostName } = await readIdentity(machine);
   const found = diagnose(checks, facts, await hostCommands(root));
   return summarize(found, { host: hostName, version: PRODUCT_VERSION, time: timestamp(nowMs) });

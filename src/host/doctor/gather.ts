@@ -2,7 +2,7 @@
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { FactName, FactSources, Facts, Gathered, GatheredFacts, Source } from '../../doctor/port.ts';
 
-export async function gather(sources: FactSources, names: readonly FactName[]): Promise<GatheredFacts> {
+export async function gatherFacts(sources: FactSources, names: readonly FactName[]): Promise<GatheredFacts> {
   const found = await Promise.all(
     names.map(async (name) => [name, await gatherOne<Facts[FactName]>(sources[name])] as const),
   );
@@ -33,7 +33,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<Gathered<T>> {
   }
 }
 
-export const absent = (reason: string): CodedError => new CodedError('absent', reason);
+export const absentFact = (reason: string): CodedError => new CodedError('absent', reason);
 
 /** Runs `read` once; later calls return the same result. */
 export function once<T>(read: () => Promise<T>): () => Promise<T> {

@@ -10,7 +10,7 @@ import { lastError, systemdRuns } from '../install/service.ts';
 import { missingPrograms } from '../node/host-programs.ts';
 import { embeddedHelpers } from '../process/helper-programs.ts';
 import type { DoctorContext } from './context.ts';
-import { absent } from './gather.ts';
+import { absentFact } from './gather.ts';
 
 const PROGRAM_MS = 4000;
 /** Time in which a new host process may still create the containers of the control plane. */
@@ -150,9 +150,9 @@ export async function processFacts({ status, installed, settings, nowMs }: Docto
 }
 
 export async function unitFacts({ root, machine, installed }: DoctorContext): Promise<Facts['unit']> {
-  if (root !== '/' || machine !== '/') throw absent(`the installation below ${root} has no systemd unit`);
-  if (!(await installed())) throw absent('nothing is installed here');
-  if (!(await systemdRuns())) throw absent('systemd does not run');
+  if (root !== '/' || machine !== '/') throw absentFact(`the installation below ${root} has no systemd unit`);
+  if (!(await installed())) throw absentFact('nothing is installed here');
+  if (!(await systemdRuns())) throw absentFact('systemd does not run');
   const names = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'NRestarts', 'WatchdogUSec'];
   const { stdout } = await runProgram(
     'systemctl',

@@ -13,7 +13,7 @@ import { withoutPassword } from '../config/outbound.ts';
 import { registryOptions } from '../config/registries.ts';
 import { podObjects } from './cluster-facts.ts';
 import type { DoctorContext } from './context.ts';
-import { absent } from './gather.ts';
+import { absentFact } from './gather.ts';
 
 const REGISTRY_MS = 4000;
 const MAX_REGISTRIES = 20;
@@ -118,7 +118,7 @@ export async function podProbeFacts(context: DoctorContext): Promise<PodProbes> 
   const { settings, helper } = context;
   const { paths, network, nodeName } = await settings();
   const sandbox = await firstSandbox(paths.containers, join(paths.run, 'containers/sandboxes'));
-  if (sandbox === undefined) throw absent('no pod with a network of its own runs on this host');
+  if (sandbox === undefined) throw absentFact('no pod with a network of its own runs on this host');
   const [program = '', ...first] = helper;
   const probe = async (...args: readonly string[]): Promise<string | undefined> => {
     const { code, stdout, stderr } = await runProgram(

@@ -15,7 +15,7 @@ import { masterFiles, nodeFiles } from '../../pki/index.ts';
 import type { StoreAccess } from '../../store/administration/port.ts';
 import type { Settings } from '../config/settings.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
-import { systemClock as clock, systemRandom as random, within } from '../process/process.ts';
+import { systemClock as clock, systemRandom as random, settlesWithin } from '../process/process.ts';
 import { etcdAccess } from '../store/access.ts';
 
 export interface LeaveOptions {
@@ -102,7 +102,7 @@ async function otherNodes(client: ApiClient, nodeName: NodeName): Promise<number
   const listed = client.resource(resources.nodes).list({ metadataOnly: true });
   const late = new CodedError('unreachable', 'no answer');
   try {
-    if (!(await within(listed, ANSWER_MS))) throw late;
+    if (!(await settlesWithin(listed, ANSWER_MS))) throw late;
     return (await listed).items.filter(({ metadata }) => metadata?.name !== nodeName).length;
   } catch (error) {
     throw new CodedError(

@@ -31,7 +31,7 @@ export interface FileIdentity {
   readonly host: string;
 }
 
-export interface Outcome {
+export interface ApplyOutcome {
   readonly parent: ConfigMap;
   readonly applied: number;
   readonly pruned: readonly string[];
@@ -73,7 +73,7 @@ export class Applier {
     return list.items.filter(({ data }) => data?.['host'] === host);
   }
 
-  async apply(identity: FileIdentity, objects: readonly ManifestObject[]): Promise<Outcome> {
+  async apply(identity: FileIdentity, objects: readonly ManifestObject[]): Promise<ApplyOutcome> {
     const before = await this.#parent(identity.file);
     const known = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
     const name = parentName(identity.file, this.#hash);

@@ -30,7 +30,7 @@ import {
   LEASE,
   LIFETIME_SECONDS,
   linkOf,
-  pause,
+  pauseUnlessAborted,
   RETRY_MS,
   type SharedAddressHolder,
 } from './shared-address.ts';
@@ -179,7 +179,7 @@ class Campaign {
           lease: this.#lease,
           error: messageOf(error),
         });
-        await pause(RETRY_MS, signal);
+        await pauseUnlessAborted(RETRY_MS, signal);
       }
     }
   }
@@ -222,7 +222,7 @@ class Campaign {
           if (known !== undefined) await known.extend();
           else held.set(address, await this.#acquire(address));
         }
-        await pause(EXTEND_MS, lost);
+        await pauseUnlessAborted(EXTEND_MS, lost);
       }
     } finally {
       await Promise.all([...held.keys()].map(release));

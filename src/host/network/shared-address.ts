@@ -40,7 +40,7 @@ export function holdSharedAddress(settings: VipSettings, log: Log): SharedAddres
         await campaign(settings, vip, stopping.signal, log);
       } catch (error) {
         log.warn('shared address not held; retrying', { address: vip.address, error: messageOf(error) });
-        await pause(RETRY_MS, stopping.signal);
+        await pauseUnlessAborted(RETRY_MS, stopping.signal);
       }
     }
   };
@@ -102,7 +102,7 @@ async function hold(
     await shared.add();
     log.info('shared address acquired', about);
     while (!lost.aborted) {
-      await pause(EXTEND_MS, lost);
+      await pauseUnlessAborted(EXTEND_MS, lost);
       if (lost.aborted) return;
       // Throws if the Lease has expired. A process that was suspended must not extend the address.
       fence.check();
@@ -114,7 +114,7 @@ async function hold(
   }
 }
 
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pauseUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       timer.cancel();

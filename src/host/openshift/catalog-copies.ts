@@ -18,7 +18,7 @@ import type { NodeName } from '../../base/brand.ts';
 import { CodedError, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ApiClient, InformerFactory } from '../../client/index.ts';
-import { editedVersion, firstVersion, lacking } from '../../openshift/operators/olm/core/index.ts';
+import { editedVersion, firstVersion, missingPart } from '../../openshift/operators/olm/core/index.ts';
 import { CatalogCopies } from '../../openshift/operators/olm/io/index.ts';
 import { fromMasters, type Masters } from '../../openshift/updates/io/index.ts';
 
@@ -123,7 +123,7 @@ class CatalogFollower {
     const { directory, log, masters } = this.#host;
     const versions = this.#versions ?? new Map<string, CatalogCopy>();
     const own = versions.get(name);
-    const missing = lacking(own, newest);
+    const missing = missingPart(own, newest);
     // A catalog that is being edited is not replaced, nor is an entry that is not a catalog.
     const isSettled = own === undefined ? await isAbsent(join(directory, name)) : this.#seen[name] === own.digest;
     if (missing === undefined || !isCatalogName(name) || !isSettled) return;

@@ -8,9 +8,9 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isApiError } from '../../api/meta/status.ts';
 import {
+  announcementConfigMap,
   announcementName,
   announcementOf,
-  announcing,
   KEYS_NAME,
   KEYS_NAMESPACE,
   RELEASE_LABEL,
@@ -233,7 +233,7 @@ export async function importBundle(
       },
     );
     const name = announcementName(read.manifest);
-    const announced = announcing({ name, text: read.text, signature: read.signature });
+    const announced = announcementConfigMap({ name, text: read.text, signature: read.signature });
     const maps = client.resource(resources.configMaps);
     const present = await maps.list({ namespace: RELEASE_NAMESPACE, labelSelector: RELEASE_LABEL });
     const same = present.items.find(({ metadata }) => metadata?.name === name);

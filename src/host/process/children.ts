@@ -5,7 +5,7 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Log } from '../../base/log.ts';
-import { within } from './process.ts';
+import { settlesWithin } from './process.ts';
 
 const TERM_MS = 1_000;
 const KILL_MS = 1_000;
@@ -44,7 +44,7 @@ export function trackChildren(): OwnChildren {
   };
   const exited = async (ms: number): Promise<boolean> => {
     const all = [...running].map((child) => new Promise<void>((resolve) => child.once('exit', () => resolve())));
-    return within(Promise.all(all), ms);
+    return settlesWithin(Promise.all(all), ms);
   };
   const killAll = (): void => signal('SIGKILL');
   subscribe(STARTED, started);

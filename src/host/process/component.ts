@@ -6,7 +6,7 @@ import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import type { Component, ComponentOptions } from '../controllers/server.ts';
 import { diagnosticsBelow, serveDiagnostics } from './diagnostics.ts';
 import { collectLessOften, collectWhenIdle, keepYoungGenerationSmall, scavengeAlone, YOUNG_BYTES } from './heap.ts';
-import { createProcessLog, endOnDefect, scrubEnvironment, untilSignal, watchLag, within } from './process.ts';
+import { createProcessLog, endOnDefect, scrubEnvironment, settlesWithin, untilSignal, watchLag } from './process.ts';
 import { excludeSlowKeyExchanges } from './tls.ts';
 
 export interface ComponentFlags {
@@ -81,7 +81,7 @@ export async function runUntilSignal(log: Log, start: Start): Promise<number> {
     scavengeAlone();
     await Promise.race([interrupted.signal, fatal.promise]);
     const ms = STOP_TIMEOUT_MS + (component.patienceMs ?? 0);
-    if (!(await within(component.stop(), ms))) log.warn('component did not stop in time', { ms });
+    if (!(await settlesWithin(component.stop(), ms))) log.warn('component did not stop in time', { ms });
   } finally {
     interrupted.dispose();
     lag.stop();

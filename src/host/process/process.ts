@@ -113,7 +113,7 @@ export function watchLag(log: Log, thresholdMs = 200): { stop(): void } {
 }
 
 /** Waits for `work` for at most `ms`; returns whether it finished. */
-export async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+export async function settlesWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), ms);

@@ -57,7 +57,7 @@ export function watchDeparture(settings: Settings, log: Log, progress: Progress)
 }
 
 /** Performs the departure. Throws CodedErrors; then the host still belongs to its cluster. */
-export async function depart(
+export async function performDeparture(
   { purge, why, drainTimeoutMs }: Departure,
   settings: Settings,
   host: Host,

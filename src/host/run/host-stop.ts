@@ -2,7 +2,7 @@
 import { ignore, messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { ServiceManager } from '../../kubelet/io/systemd/index.ts';
-import { within } from '../process/process.ts';
+import { settlesWithin } from '../process/process.ts';
 
 /** Time limit of a stop. It exceeds a pod's default grace period of 30 s. */
 const STOP_TIMEOUT_MS = 45_000;
@@ -14,10 +14,10 @@ const SYSTEMD_ANSWER_MS = 2_000;
  * that expires as well.
  */
 export async function stopInTime(stopping: Promise<void>, hurry: AbortController, log: Log): Promise<boolean> {
-  if (await within(stopping, STOP_TIMEOUT_MS)) return true;
+  if (await settlesWithin(stopping, STOP_TIMEOUT_MS)) return true;
   log.warn('pods not ended in time; killing them', { ms: STOP_TIMEOUT_MS });
   hurry.abort();
-  if (await within(stopping, KILL_TIMEOUT_MS)) return true;
+  if (await settlesWithin(stopping, KILL_TIMEOUT_MS)) return true;
   log.warn('host not stopped in time', { ms: STOP_TIMEOUT_MS + KILL_TIMEOUT_MS });
   return false;
 }
@@ -29,7 +29,7 @@ export async function stopInTime(stopping: Promise<void>, hurry: AbortController
 export async function isMachineShuttingDown(serviceManager: ServiceManager, log: Log): Promise<boolean> {
   const answer = serviceManager.goingDown();
   try {
-    if (await within(answer, SYSTEMD_ANSWER_MS)) return await answer;
+    if (await settlesWithin(answer, SYSTEMD_ANSWER_MS)) return await answer;
     answer.catch(ignore('a late answer is not used'));
     log.warn('systemd shutdown state unknown', { timeoutMs: SYSTEMD_ANSWER_MS });
   } catch (error) {

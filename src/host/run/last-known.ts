@@ -2,7 +2,7 @@
 import type { Log } from '../../base/log.ts';
 import { createLastKnown, type LastKnown } from '../../client/index.ts';
 import type { Settings } from '../config/settings.ts';
-import { systemClock as clock, within } from '../process/process.ts';
+import { systemClock as clock, settlesWithin } from '../process/process.ts';
 import { createSealedFiles } from '../process/sealed-files/sealed-files.ts';
 
 const STOP_MS = 2_000;
@@ -18,7 +18,8 @@ export function openLastKnown({ paths, nodeName }: Pick<Settings, 'paths' | 'nod
     read: (set) => state.read(set),
     keep: (set, content, pace) => state.keep(set, content, pace),
     stop: async () => {
-      if (!(await within(state.stop(), STOP_MS))) log.warn('last known state not written in time', { ms: STOP_MS });
+      if (!(await settlesWithin(state.stop(), STOP_MS)))
+        log.warn('last known state not written in time', { ms: STOP_MS });
     },
   };
 }

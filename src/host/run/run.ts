@@ -18,7 +18,7 @@ import {
   watchLag,
 } from '../process/process.ts';
 import { excludeSlowKeyExchanges } from '../process/tls.ts';
-import { depart, watchDeparture } from './departure.ts';
+import { performDeparture, watchDeparture } from './departure.ts';
 import { startHost } from './host.ts';
 import { nextSteps } from './next-steps.ts';
 
@@ -85,7 +85,7 @@ export async function runHost(options: RunHostOptions): Promise<number> {
     departure.stop();
     stopped = true;
     if (leaving !== undefined) {
-      await depart(leaving, current, host, progress, hurry);
+      await performDeparture(leaving, current, host, progress, hurry);
       await children.end(log);
       process.exit(0);
     }

@@ -17,7 +17,7 @@ import type { ApiNode, FailingOperator, Pool } from '../../status/port.ts';
 import { pathsBelow } from '../config/paths.ts';
 import type { HostStatus } from '../control/control.ts';
 import { readUpdateRecord, updateOf } from '../doctor/cluster-facts.ts';
-import { absent, once } from '../doctor/gather.ts';
+import { absentFact, once } from '../doctor/gather.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
@@ -46,7 +46,7 @@ export function openApiSource(root: string): ApiSource {
     const { adminKubeconfig } = masterFiles(root);
     const isMaster = existsSync(adminKubeconfig);
     const file = isMaster ? adminKubeconfig : nodeFiles(root).kubeconfig;
-    if (!existsSync(file)) throw absent('this host has no credentials for the API server');
+    if (!existsSync(file)) throw absentFact('this host has no credentials for the API server');
     const found = await openClient(file, 'status/hyperedge', { clock, random, log: silentLog }, server);
     opened.push(found);
     return { ...found, isMaster };
@@ -69,7 +69,7 @@ export function openApiSource(root: string): ApiSource {
   /** Returns a client that may read the whole cluster. Throws CodedError 'absent' on other hosts than masters. */
   const asMaster = async (): Promise<ApiClient> => {
     const { client, isMaster } = await access();
-    if (!isMaster) throw absent('only masters may read this information');
+    if (!isMaster) throw absentFact('only masters may read this information');
     return client;
   };
   return {
@@ -109,7 +109,7 @@ async function balancerOf(root: string): Promise<string | undefined> {
 
 /** Throws the error. NotFound becomes CodedError 'absent', because a cluster may not serve OpenShift's API groups. */
 function withoutKind(error: unknown): never {
-  throw isApiError(error, 'NotFound') ? absent('the cluster does not serve this kind') : error;
+  throw isApiError(error, 'NotFound') ? absentFact('the cluster does not serve this kind') : error;
 }
 
 async function allNodes(client: ApiClient, signal: AbortSignal): Promise<ApiNode[]> {

@@ -20,7 +20,7 @@ import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
 import { certificateFacts } from '../doctor/certificate-facts.ts';
 import { createContext, type DoctorContext } from '../doctor/context.ts';
-import { absent, gatherOne, once } from '../doctor/gather.ts';
+import { absentFact, gatherOne, once } from '../doctor/gather.ts';
 import { unitFacts } from '../doctor/host-facts.ts';
 import { failureMessage } from '../openshift/revision-archive.ts';
 import { lockHolder } from '../run/instance-lock.ts';
@@ -54,7 +54,7 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
   const paths = pathsBelow(root);
   const installed = existsSync(paths.nodeConfig);
   const whenInstalled = async (): Promise<void> => {
-    if (!installed) throw absent('nothing is installed here');
+    if (!installed) throw absentFact('nothing is installed here');
   };
   const status = once(() => callControl<HostStatus>(paths.controlSocket, 'GET', '/status', PROCESS_MS));
   const names = once(async () => {
@@ -144,7 +144,7 @@ function processOf(status: HostStatus): StatusFacts['process'] {
 
 /** Members of the gossip ring. Throws CodedError 'absent' if this host is in no ring. */
 export async function ringNodes(socket: string): Promise<RingNode[]> {
-  if (!existsSync(socket)) throw absent('this host is not a member of a gossip ring');
+  if (!existsSync(socket)) throw absentFact('this host is not a member of a gossip ring');
   const members = await callAgent<readonly AgentMember[]>(socket, 'members', {}, AGENT_MS);
   return members.map(({ name, roles, version, state, forMs, store, fsyncMicros }) => ({
     name,
@@ -160,13 +160,13 @@ export async function ringNodes(socket: string): Promise<RingNode[]> {
 /** Members of the store. Throws CodedError 'absent' if this host has no access to the store. */
 export async function storeMembers(root: string): Promise<StoreMembers> {
   const { masterConfig, etcdConfig } = pathsBelow(root);
-  if (![masterConfig, etcdConfig].some(existsSync)) throw absent('this host has no access to the store');
+  if (![masterConfig, etcdConfig].some(existsSync)) throw absentFact('this host has no access to the store');
   return clusterReport(await etcdAccess({ root }), STORE_LIMITS);
 }
 
 async function snapshotState(root: string): Promise<Snapshots> {
   const paths = pathsBelow(root);
-  if (!existsSync(paths.etcdConfig)) throw absent('this host runs no member of the store');
+  if (!existsSync(paths.etcdConfig)) throw absentFact('this host runs no member of the store');
   const { enabled, every, directory } = await readSchedule(paths.snapshotSchedule, paths.snapshots);
   const found = await listSnapshots(directory, { verify: false });
   return {

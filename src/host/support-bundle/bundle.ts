@@ -18,7 +18,7 @@ import { once } from '../doctor/gather.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
 import { openHelpers } from '../process/helper-programs.ts';
-import { systemClock as clock, systemRandom as random, within } from '../process/process.ts';
+import { systemClock as clock, systemRandom as random, settlesWithin } from '../process/process.ts';
 import { writeArchive } from './archive.ts';
 import { type BundleAccess, noApi } from './cluster-sections.ts';
 import { collectSections } from './collect.ts';
@@ -111,7 +111,7 @@ async function collectInto(
   { root: given, sinceMs, signal, progress }: BundleOptions,
   { host, time }: { readonly host: string; readonly time: string },
 ): Promise<BundleReport> {
-  await within(
+  await settlesWithin(
     useCarriedPrograms().catch(() => undefined),
     UNPACK_MS,
   );
@@ -135,7 +135,8 @@ async function collectInto(
     const problems: string[] = [];
     const find = async (what: string, work: Promise<void>): Promise<void> => {
       const failed = work.catch((error: unknown) => void problems.push(`${what}: ${messageOf(error)}`));
-      if (!(await within(failed, SECRETS_MS))) problems.push(`${what}: not complete within ${SECRETS_MS / 1000} s`);
+      if (!(await settlesWithin(failed, SECRETS_MS)))
+        problems.push(`${what}: not complete within ${SECRETS_MS / 1000} s`);
     };
     await find(
       'secrets of files',
@@ -168,7 +169,7 @@ async function collectInto(
       sections: problems.length === 0 ? reports : [...reports, search],
     };
   } finally {
-    for (const each of opened) await within(each.close(), 2000);
+    for (const each of opened) await settlesWithin(each.close(), 2000);
   }
 }
 

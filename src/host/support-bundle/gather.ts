@@ -23,7 +23,7 @@ const MAX_ENTRIES = 100_000;
  * Collects the data. Returns the number of parts that could not be collected. Throws CodedError 'no-cluster' outside of
  * a pod.
  */
-export async function gather(directory: string, print: (line: string) => void): Promise<number> {
+export async function gatherCluster(directory: string, print: (line: string) => void): Promise<number> {
   const client = await ownClient();
   try {
     const secrets = new SecretValues();

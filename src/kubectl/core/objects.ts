@@ -62,7 +62,7 @@ export function objectsIn(document: unknown, source: string): AnyObject[] {
 }
 
 /** Reads a field by its path; undefined if any part is missing. */
-export function at(object: unknown, ...path: readonly (string | number)[]): unknown {
+export function fieldAt(object: unknown, ...path: readonly (string | number)[]): unknown {
   let value: unknown = object;
   for (const key of path) {
     if (typeof value !== 'object' || value === null) return undefined;
@@ -73,13 +73,13 @@ export function at(object: unknown, ...path: readonly (string | number)[]): unkn
 
 /** Like `at`, for lists; empty if the field is not a list. */
 export function listAt(object: unknown, ...path: readonly (string | number)[]): readonly Record<string, unknown>[] {
-  const value = at(object, ...path);
+  const value = fieldAt(object, ...path);
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** Like `at`, for texts; empty if the field is missing. */
 export function textAt(object: unknown, ...path: readonly (string | number)[]): string {
-  const value = at(object, ...path);
+  const value = fieldAt(object, ...path);
   return typeof value === 'string'
     ? value
     : typeof value === 'number' || typeof value === 'boolean'
@@ -89,13 +89,13 @@ export function textAt(object: unknown, ...path: readonly (string | number)[]): 
 
 /** Like `at`, for numbers; `fallback` if the field is not a number. */
 export function numberAt(object: unknown, fallback: number, ...path: readonly (string | number)[]): number {
-  const value = at(object, ...path);
+  const value = fieldAt(object, ...path);
   return typeof value === 'number' ? value : fallback;
 }
 
 /** Like `at`, for mappings of texts; empty if the field is not a mapping. */
 export function mapAt(object: unknown, ...path: readonly (string | number)[]): Readonly<Record<string, string>> {
-  const value = at(object, ...path);
+  const value = fieldAt(object, ...path);
   return isObject(value) ? (value as Record<string, string>) : {};
 }
 

@@ -2,7 +2,7 @@
  * Rows about rules of roles: one for each resource with all its verbs, and one for each URL and verb.
  * Source: k8s.io/kubectl/pkg/util/rbac, k8s.io/kubectl/pkg/describe.
  */
-import { at } from './objects.ts';
+import { fieldAt } from './objects.ts';
 
 interface SimpleRule {
   readonly verbs: string[];
@@ -40,7 +40,7 @@ export function ruleRows(rules: readonly object[]): string[][] {
 
 function simpleRules(rule: object): SimpleRule[] {
   const texts = (field: string): string[] => {
-    const value = at(rule, field);
+    const value = fieldAt(rule, field);
     return Array.isArray(value) ? value.map(String) : [];
   };
   const verbs = texts('verbs');

@@ -1,5 +1,5 @@
 /** Horizontal pod autoscalers in `describe`. Source: the output of kubectl 1.36. */
-import { type AnyObject, at, listAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, numberAt, textAt } from '../core/objects.ts';
 import { metadataLines, Page, tableLines, timeAt } from './page.ts';
 import type { Related } from './related-facts.ts';
 
@@ -19,10 +19,10 @@ export function describeAutoscaler(object: AnyObject, { events, now }: Related):
   page
     .line(0, `Min replicas:\t${textAt(object, 'spec', 'minReplicas') || '<unset>'}`)
     .line(0, `Max replicas:\t${numberAt(object, 0, 'spec', 'maxReplicas')}`);
-  const behavior = at(object, 'spec', 'behavior');
+  const behavior = fieldAt(object, 'spec', 'behavior');
   if (behavior !== undefined) {
-    directionLines(page.line(0, 'Behavior:'), 'Scale Up', at(behavior, 'scaleUp'));
-    directionLines(page, 'Scale Down', at(behavior, 'scaleDown'));
+    directionLines(page.line(0, 'Behavior:'), 'Scale Up', fieldAt(behavior, 'scaleUp'));
+    directionLines(page, 'Scale Down', fieldAt(behavior, 'scaleDown'));
   }
   const replicas = (field: string): number => numberAt(object, 0, 'status', field);
   page.line(0, `${target} pods:\t${replicas('currentReplicas')} current / ${replicas('desiredReplicas')} desired`);
@@ -47,13 +47,13 @@ function metricText(metric: Metric, status: Metric | undefined): string {
   const field = SOURCES[type];
   if (field === undefined) return `<unknown metric type ${JSON.stringify(type)}>`;
   const source = metric[field];
-  const hasCurrent = at(status, field) !== undefined;
+  const hasCurrent = fieldAt(status, field) !== undefined;
   const pair = (value: 'averageValue' | 'value'): string => {
     const current = hasCurrent ? textAt(status, field, 'current', value) || '0' : UNKNOWN;
     return `${current} / ${textAt(source, 'target', value)}`;
   };
   const quoted = JSON.stringify(textAt(source, 'metric', 'name'));
-  const isAverage = at(source, 'target', 'averageValue') !== undefined;
+  const isAverage = fieldAt(source, 'target', 'averageValue') !== undefined;
   switch (field) {
     case 'external':
       return isAverage
@@ -70,7 +70,9 @@ function metricText(metric: Metric, status: Metric | undefined): string {
     default: {
       const container = field === 'resource' ? '' : ` of container ${JSON.stringify(textAt(source, 'container'))}`;
       const title = `resource ${textAt(source, 'name')}${container} on pods`;
-      return isAverage ? `${title}:\t${pair('averageValue')}` : `${title}  ${utilization(source, at(status, field))}`;
+      return isAverage
+        ? `${title}:\t${pair('averageValue')}`
+        : `${title}  ${utilization(source, fieldAt(status, field))}`;
     }
   }
 }

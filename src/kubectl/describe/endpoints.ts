@@ -1,5 +1,5 @@
 /** Addresses of a service in `describe`. */
-import { type AnyObject, at, listAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../core/objects.ts';
 import { textsAt } from './page.ts';
 
 const SHOWN_ENDPOINTS = 3;
@@ -9,7 +9,7 @@ export function endpointsText(slices: readonly AnyObject[], portName: string): s
   if (slices.length === 0) return '<none>';
   const found = slices.flatMap((slice) => {
     const addresses = listAt(slice, 'endpoints')
-      .filter((endpoint) => at(endpoint, 'conditions', 'ready') !== false)
+      .filter((endpoint) => fieldAt(endpoint, 'conditions', 'ready') !== false)
       .map((endpoint) => textsAt(endpoint, 'addresses')[0] ?? '');
     const ports = listAt(slice, 'ports');
     if (ports.length === 0) return addresses;

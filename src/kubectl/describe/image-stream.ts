@@ -1,5 +1,5 @@
 /** Image streams in `describe`. Source: the output of oc 4.20. */
-import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { openshiftHead, relativeTime } from './openshift.ts';
 import type { Page } from './page.ts';
 import type { Related } from './related-facts.ts';
@@ -11,7 +11,7 @@ export function describeImageStream(object: AnyObject, { now }: Related): string
     textAt(object, 'status', 'publicDockerImageRepository') || textAt(object, 'status', 'dockerImageRepository');
   const page = openshiftHead(object, now)
     .required(0, 'Image Repository', repository)
-    .line(0, `Image Lookup:\tlocal=${at(object, 'spec', 'lookupPolicy', 'local') === true}`);
+    .line(0, `Image Lookup:\tlocal=${fieldAt(object, 'spec', 'lookupPolicy', 'local') === true}`);
   const status = new Map(listAt(object, 'status', 'tags').map((tag) => [textAt(tag, 'tag'), tag]));
   const spec = new Map(listAt(object, 'spec', 'tags').map((tag) => [textAt(tag, 'name'), tag]));
   const names = [...new Set([...status.keys(), ...spec.keys()])].sort(byPriority);
@@ -51,7 +51,7 @@ function aliasOf(stream: AnyObject, tag: Part | undefined): string | undefined {
 
 function sourceLines(page: Page, stream: AnyObject, tag: Part | undefined): void {
   page.line(1, sourceText(stream, tag));
-  if (at(tag, 'importPolicy', 'insecure') === true) page.line(2, 'will use insecure HTTPS or HTTP connections');
+  if (fieldAt(tag, 'importPolicy', 'insecure') === true) page.line(2, 'will use insecure HTTPS or HTTP connections');
   if (textAt(tag, 'referencePolicy', 'type') === 'Local')
     page.line(2, 'prefer registry pullthrough when referencing this tag');
   page.line(0, '');
@@ -78,7 +78,7 @@ function sourceText(stream: AnyObject, tag: Part | undefined): string {
   const name = `${isForeign ? `${namespace}/` : ''}${textAt(tag, 'from', 'name')}`;
   const origin = { DockerImage: 'registry ', ImageStreamImage: 'image ' }[kind] ?? '';
   if (tag['reference'] === true) return `reference to ${origin}${name}`;
-  if (kind !== 'ImageStreamImage' && at(tag, 'importPolicy', 'scheduled') === true)
+  if (kind !== 'ImageStreamImage' && fieldAt(tag, 'importPolicy', 'scheduled') === true)
     return `updates automatically from ${origin}${name}`;
   return `tagged from ${name}`;
 }
@@ -93,7 +93,7 @@ function historyLines(page: Page, { spec, status }: Tag, now: number): void {
   const items = listAt(status, 'items');
   const imported = listAt(status, 'conditions').find(({ type }) => type === 'ImportSuccess');
   const observed = Math.max(numberAt(items[0], 0, 'generation'), numberAt(imported, 0, 'generation'));
-  if (at(spec, 'from') !== undefined && spec?.['reference'] !== true && numberAt(spec, 0, 'generation') > observed)
+  if (fieldAt(spec, 'from') !== undefined && spec?.['reference'] !== true && numberAt(spec, 0, 'generation') > observed)
     page.line(1, '~ importing latest image ...');
   if (textAt(imported, 'status') === 'False')
     page

@@ -1,5 +1,5 @@
 /** Ingresses, network policies, endpoints and addresses in `describe`. Source: the output of kubectl 1.36. */
-import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { endpointsText } from './endpoints.ts';
 import { labelLines, metadataLines, Page, selectorText, tableLines, textsAt } from './page.ts';
 import { conditionTable } from './policy.ts';
@@ -9,7 +9,7 @@ export function describeIngress(object: AnyObject, related: Related): string {
   const addresses = listAt(object, 'status', 'loadBalancer', 'ingress').map(
     (each) => textAt(each, 'ip') || textAt(each, 'hostname'),
   );
-  const fallback = at(object, 'spec', 'defaultBackend');
+  const fallback = fieldAt(object, 'spec', 'defaultBackend');
   const fallbackText = fallback === undefined ? '<default>' : backendText(fallback, related);
   const page = new Page()
     .line(0, `Name:\t${object.metadata?.name ?? ''}`)
@@ -37,7 +37,7 @@ export function describeIngress(object: AnyObject, related: Related): string {
 }
 
 function backendText(backend: unknown, { services, endpointSlices }: Related): string {
-  const resource = at(backend, 'resource');
+  const resource = fieldAt(backend, 'resource');
   if (resource !== undefined)
     return `APIGroup: ${textAt(resource, 'apiGroup') || '<none>'}, Kind: ${textAt(resource, 'kind')}, Name: ${textAt(resource, 'name')}`;
   const name = textAt(backend, 'service', 'name');
@@ -54,7 +54,7 @@ function backendText(backend: unknown, { services, endpointSlices }: Related): s
 
 export function describeIngressClass(object: AnyObject, { events, now }: Related): string {
   const page = metadataLines(new Page(), object).line(0, `Controller:\t${textAt(object, 'spec', 'controller')}`);
-  const parameters = at(object, 'spec', 'parameters');
+  const parameters = fieldAt(object, 'spec', 'parameters');
   if (parameters !== undefined)
     page
       .line(0, 'Parameters:')
@@ -73,7 +73,7 @@ export function describeServiceRange(object: AnyObject, { events, now }: Related
 
 export function describeAddress(object: AnyObject, { events, now }: Related): string {
   const page = metadataLines(new Page(), object);
-  const parent = at(object, 'spec', 'parentRef');
+  const parent = fieldAt(object, 'spec', 'parentRef');
   if (parent !== undefined) page.line(0, 'Parent Reference:');
   for (const title of parent === undefined ? [] : ['Group', 'Resource', 'Namespace', 'Name'])
     page.line(1, `${title}:\t${textAt(parent, title.toLowerCase())}`);
@@ -99,7 +99,7 @@ export function describeNetworkPolicy(object: AnyObject): string {
     .line(0, `Name:\t${object.metadata?.name ?? ''}`)
     .line(0, `Namespace:\t${object.metadata?.namespace ?? ''}`)
     .line(0, `Created on:\t${goTime(created)}`);
-  const selected = selectorText(at(object, 'spec', 'podSelector'));
+  const selected = selectorText(fieldAt(object, 'spec', 'podSelector'));
   const everything = ' (Allowing the specific traffic to all pods in this namespace)';
   labelLines(page, object)
     .line(0, 'Spec:')

@@ -1,7 +1,7 @@
 /** `describe node`. Source: the output of kubectl 1.36. */
 import { formatQuantity, parseQuantity, type Quantity } from '../../base/quantity.ts';
 import { ageOf } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { type Events, labelLines, Page, timeAt } from './page.ts';
 
 const ROLE = 'node-role.kubernetes.io/';
@@ -37,7 +37,7 @@ export function describeNode(node: AnyObject, { now, events, pods, lease }: Node
         `${textAt(taint, 'key')}${textAt(taint, 'value') === '' ? '' : `=${textAt(taint, 'value')}`}:${textAt(taint, 'effect')}`,
     ),
   );
-  page.line(0, `Unschedulable:\t${at(node, 'spec', 'unschedulable') === true}`);
+  page.line(0, `Unschedulable:\t${fieldAt(node, 'spec', 'unschedulable') === true}`);
   if (lease instanceof Error) page.line(0, `Lease:\tFailed to get lease: ${lease.message}`);
   else page.line(0, 'Lease:');
   for (const [title, field] of [
@@ -88,7 +88,7 @@ export function describeNode(node: AnyObject, { now, events, pods, lease }: Node
   ] as const)
     page.line(1, `${title}:\t${textAt(node, 'status', 'nodeInfo', field)}`);
   page.field(0, 'PodCIDR', textAt(node, 'spec', 'podCIDR'));
-  const ranges = at(node, 'spec', 'podCIDRs');
+  const ranges = fieldAt(node, 'spec', 'podCIDRs');
   page
     .field(0, 'PodCIDRs', Array.isArray(ranges) ? ranges.join(',') : '')
     .field(0, 'ProviderID', textAt(node, 'spec', 'providerID'));
@@ -172,7 +172,7 @@ function podAmounts(pod: AnyObject, field: 'requests' | 'limits'): Amounts {
     for (const [name, amount] of other) if (amount.nanos > (sum.get(name)?.nanos ?? -1n)) sum.set(name, amount);
   };
   for (const container of inits) if (!sidecars.includes(container)) most(amounts(container));
-  for (const [name, amount] of amounts(at(pod, 'spec'))) sum.set(name, amount);
+  for (const [name, amount] of amounts(fieldAt(pod, 'spec'))) sum.set(name, amount);
   if (field === 'requests' || sum.size > 0)
     add(
       sum,

@@ -2,7 +2,7 @@
  * Kinds of OpenShift in `describe`. kubectl prints all fields of these objects; the pages are those of `oc`, aligned
  * with spaces. Source: the output of oc 4.20.
  */
-import { type AnyObject, at, LAST_APPLIED, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, LAST_APPLIED, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { Page, textsAt } from './page.ts';
 import { LIMIT_COLUMNS, limitRows, quotaRows } from './policy.ts';
@@ -57,7 +57,7 @@ export function describeRoute(object: AnyObject, { now, endpointSlices }: Relate
     .required(0, 'TLS Termination', textAt(object, 'spec', 'tls', 'termination'))
     .required(0, 'Insecure Policy', textAt(object, 'spec', 'tls', 'insecureEdgeTerminationPolicy'))
     .line(0, `Endpoint Port:\t${port || '<all endpoint ports>'}`);
-  const backends = [at(object, 'spec', 'to'), ...listAt(object, 'spec', 'alternateBackends')];
+  const backends = [fieldAt(object, 'spec', 'to'), ...listAt(object, 'spec', 'alternateBackends')];
   const total = backends.reduce<number>((sum, backend) => sum + numberAt(backend, 0, 'weight'), 0);
   for (const backend of backends) {
     const weight = numberAt(backend, 0, 'weight');
@@ -95,7 +95,7 @@ function endpointsOf(slices: readonly AnyObject[], wanted: string): string {
       .filter((port) => wanted === '' || [textAt(port, 'name'), textAt(port, 'port')].includes(wanted))
       .flatMap((port) =>
         listAt(slice, 'endpoints')
-          .filter((endpoint) => at(endpoint, 'conditions', 'ready') !== false)
+          .filter((endpoint) => fieldAt(endpoint, 'conditions', 'ready') !== false)
           .map((endpoint) => `${textsAt(endpoint, 'addresses')[0] ?? ''}:${textAt(port, 'port')}`),
       ),
   );

@@ -2,7 +2,7 @@
 
 import { printable } from '../../base/text/printable.ts';
 import { ageOf, describedTime } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 
 const PADDING = 2;
 const MAX_ANNOTATION_LENGTH = 140;
@@ -215,7 +215,7 @@ export function selectorText(selector: unknown): string {
 
 /** Like `listAt`, for lists of texts and numbers. */
 export function textsAt(object: unknown, ...path: readonly (string | number)[]): string[] {
-  const value = at(object, ...path);
+  const value = fieldAt(object, ...path);
   return Array.isArray(value) ? value.map(String) : [];
 }
 

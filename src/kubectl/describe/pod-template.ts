@@ -1,7 +1,7 @@
 /** Pods and pod templates in `describe`. Source: the output of kubectl 1.36. */
 
 import { ageOf } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { controllerOf, type Events, labelLines, Page, selectorText, timeAt } from './page.ts';
 import { volumeLines } from './volumes.ts';
 
@@ -28,7 +28,7 @@ export function describePod(pod: AnyObject, events: Events, now: number): string
   else page.line(0, `Status:\t${phase}`);
   page.field(0, 'Reason', textAt(pod, 'status', 'reason'));
   page.field(0, 'Message', textAt(pod, 'status', 'message'));
-  seccompLines(page, 0, at(pod, 'spec', 'securityContext'));
+  seccompLines(page, 0, fieldAt(pod, 'spec', 'securityContext'));
   page.line(0, `IP:\t${textAt(pod, 'status', 'podIP')}`);
   const addresses = listAt(pod, 'status', 'podIPs');
   if (addresses.length === 0) page.line(0, 'IPs:\t<none>');
@@ -36,9 +36,9 @@ export function describePod(pod: AnyObject, events: Events, now: number): string
   for (const each of addresses) page.line(1, `IP:\t${textAt(each, 'ip')}`);
   page.field(0, 'Controlled By', controllerOf(pod));
   page.field(0, 'NominatedNodeName', textAt(pod, 'status', 'nominatedNodeName'));
-  if (at(pod, 'spec', 'resources') !== undefined) {
+  if (fieldAt(pod, 'spec', 'resources') !== undefined) {
     page.line(0, 'Resources:');
-    resourceLines(page, 1, at(pod, 'spec', 'resources'));
+    resourceLines(page, 1, fieldAt(pod, 'spec', 'resources'));
   }
   for (const [title, spec, status] of [
     ['Init Containers', 'initContainers', 'initContainerStatuses'],
@@ -156,18 +156,18 @@ function wordLines(page: Page, title: string, words: unknown): void {
 
 function statusLines(page: Page, status: Part): void {
   stateLines(page, 'State', status['state']);
-  if (at(status, 'lastState', 'terminated') !== undefined) stateLines(page, 'Last State', status['lastState']);
+  if (fieldAt(status, 'lastState', 'terminated') !== undefined) stateLines(page, 'Last State', status['lastState']);
   page
     .line(2, `Ready:\t${status['ready'] === true ? 'True' : 'False'}`)
     .line(2, `Restart Count:\t${numberAt(status, 0, 'restartCount')}`);
 }
 
 function stateLines(page: Page, title: string, state: unknown): void {
-  if (at(state, 'running') !== undefined) {
+  if (fieldAt(state, 'running') !== undefined) {
     page.line(2, `${title}:\tRunning`).line(3, `Started:\t${timeAt(state, 'running', 'startedAt')}`);
     return;
   }
-  const ended = at(state, 'terminated');
+  const ended = fieldAt(state, 'terminated');
   if (ended === undefined) {
     page.line(2, `${title}:\tWaiting`).field(3, 'Reason', textAt(state, 'waiting', 'reason'));
     return;
@@ -194,16 +194,16 @@ function resourceLines(page: Page, level: number, resources: unknown): void {
 
 export function probeText(probe: unknown): string {
   const attributes = `delay=${numberAt(probe, 0, 'initialDelaySeconds')}s timeout=${numberAt(probe, 0, 'timeoutSeconds')}s period=${numberAt(probe, 0, 'periodSeconds')}s #success=${numberAt(probe, 0, 'successThreshold')} #failure=${numberAt(probe, 0, 'failureThreshold')}`;
-  const command = at(probe, 'exec', 'command');
+  const command = fieldAt(probe, 'exec', 'command');
   if (Array.isArray(command)) return `exec [${command.join(' ')}] ${attributes}`;
-  if (at(probe, 'httpGet') !== undefined) {
+  if (fieldAt(probe, 'httpGet') !== undefined) {
     const host = textAt(probe, 'httpGet', 'host');
     const path = textAt(probe, 'httpGet', 'path');
     return `http-get ${textAt(probe, 'httpGet', 'scheme').toLowerCase()}://${host.includes(':') ? `[${host}]` : host}:${textAt(probe, 'httpGet', 'port')}${path.startsWith('/') || path === '' ? path : `/${path}`} ${attributes}`;
   }
-  if (at(probe, 'tcpSocket') !== undefined)
+  if (fieldAt(probe, 'tcpSocket') !== undefined)
     return `tcp-socket ${textAt(probe, 'tcpSocket', 'host')}:${textAt(probe, 'tcpSocket', 'port')} ${attributes}`;
-  if (at(probe, 'grpc') !== undefined)
+  if (fieldAt(probe, 'grpc') !== undefined)
     return `grpc <pod>:${textAt(probe, 'grpc', 'port')} ${textAt(probe, 'grpc', 'service')} ${attributes}`;
   return `unknown ${attributes}`;
 }
@@ -217,7 +217,7 @@ function environmentLines(page: Page, container: Part, pod: AnyObject | undefine
     const prefix = textAt(source, 'prefix');
     page.line(
       3,
-      `${textAt(source, field, 'name')}\t${kind}${prefix === '' ? '' : ` with prefix '${prefix}'`}\tOptional: ${at(source, field, 'optional') === true}`,
+      `${textAt(source, field, 'name')}\t${kind}${prefix === '' ? '' : ` with prefix '${prefix}'`}\tOptional: ${fieldAt(source, field, 'optional') === true}`,
     );
   }
   const variables = listAt(container, 'env');
@@ -230,24 +230,24 @@ function environmentLines(page: Page, container: Part, pod: AnyObject | undefine
         page.line(3, index === 0 ? `${name}:\t${line}` : `\t${line}`);
       continue;
     }
-    const optional = (field: string): string => `Optional: ${at(from, field, 'optional') === true}`;
-    if (at(from, 'fieldRef') !== undefined)
+    const optional = (field: string): string => `Optional: ${fieldAt(from, field, 'optional') === true}`;
+    if (fieldAt(from, 'fieldRef') !== undefined)
       page.line(
         3,
         `${name}:\t${fieldOf(pod, textAt(from, 'fieldRef', 'fieldPath'))} (${textAt(from, 'fieldRef', 'apiVersion')}:${textAt(from, 'fieldRef', 'fieldPath')})`,
       );
-    else if (at(from, 'resourceFieldRef') !== undefined) {
+    else if (fieldAt(from, 'resourceFieldRef') !== undefined) {
       const resource = textAt(from, 'resourceFieldRef', 'resource');
       page.line(
         3,
         `${name}:\t${mapAt(container, 'resources', resource.split('.')[0] ?? '')[resource.slice(resource.indexOf('.') + 1)] ?? (resource.startsWith('limits.') ? 'node allocatable' : '0')} (${resource})`,
       );
-    } else if (at(from, 'secretKeyRef') !== undefined)
+    } else if (fieldAt(from, 'secretKeyRef') !== undefined)
       page.line(
         3,
         `${name}:\t<set to the key '${textAt(from, 'secretKeyRef', 'key')}' in secret '${textAt(from, 'secretKeyRef', 'name')}'>\t${optional('secretKeyRef')}`,
       );
-    else if (at(from, 'configMapKeyRef') !== undefined)
+    else if (fieldAt(from, 'configMapKeyRef') !== undefined)
       page.line(
         3,
         `${name}:\t<set to the key '${textAt(from, 'configMapKeyRef', 'key')}' of config map '${textAt(from, 'configMapKeyRef', 'name')}'>\t${optional('configMapKeyRef')}`,

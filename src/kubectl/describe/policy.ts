@@ -1,5 +1,5 @@
 /** Namespaces, quotas, limits, budgets and priorities in `describe`. Source: the output of kubectl 1.36. */
-import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { metadataLines, Page, selectorText, tableLines, textsAt, timeAt } from './page.ts';
 import type { Related } from './related-facts.ts';
@@ -106,7 +106,7 @@ export function describeDisruptionBudget(object: AnyObject, { events, now }: Rel
   const minimum = textAt(object, 'spec', 'minAvailable');
   const page = namespacedHead(object).field(0, 'Min available', minimum);
   if (minimum === '') page.field(0, 'Max unavailable', textAt(object, 'spec', 'maxUnavailable'));
-  const selector = at(object, 'spec', 'selector');
+  const selector = fieldAt(object, 'spec', 'selector');
   page.line(0, `Selector:\t${selector === undefined ? '<unset>' : selectorText(selector)}`).line(0, 'Status:');
   for (const [title, field] of [
     ['Allowed disruptions', 'disruptionsAllowed'],
@@ -122,7 +122,7 @@ export const describePriorityClass = (object: AnyObject, { events, now }: Relate
   new Page()
     .line(0, `Name:\t${object.metadata?.name ?? ''}`)
     .line(0, `Value:\t${numberAt(object, 0, 'value')}`)
-    .line(0, `GlobalDefault:\t${at(object, 'globalDefault') === true}`)
+    .line(0, `GlobalDefault:\t${fieldAt(object, 'globalDefault') === true}`)
     .line(0, `PreemptionPolicy:\t${textAt(object, 'preemptionPolicy')}`)
     .line(0, `Description:\t${textAt(object, 'description')}`)
     .line(0, `Annotations:\t${labelsText(mapAt(object, 'metadata', 'annotations'))}`)

@@ -1,7 +1,7 @@
 /** Roles, bindings and certificate signing requests in `describe`. Source: the output of kubectl 1.36. */
 
 import { humanDuration } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { RULE_COLUMNS, ruleRows } from '../core/policy-rules.ts';
 import { labelsText } from '../core/table.ts';
 import { labelLines, Page, tableLines, timeAt } from './page.ts';
@@ -61,5 +61,5 @@ function requestStatus(object: AnyObject): string {
   const types = new Set(listAt(object, 'status', 'conditions').map(({ type }) => type));
   const decision = types.has('Denied') ? 'Denied' : types.has('Approved') ? 'Approved' : 'Pending';
   const failed = types.has('Failed') ? ',Failed' : '';
-  return `${decision}${failed}${at(object, 'status', 'certificate') === undefined ? '' : ',Issued'}`;
+  return `${decision}${failed}${fieldAt(object, 'status', 'certificate') === undefined ? '' : ',Issued'}`;
 }

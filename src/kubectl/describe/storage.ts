@@ -1,7 +1,7 @@
 /** Volumes, claims and classes of storage in `describe`. Source: the output of kubectl 1.36. */
 
 import { ageOf } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { goList, labelLines, metadataLines, Page, textsAt, timeAt } from './page.ts';
 import type { Related } from './related-facts.ts';
@@ -26,7 +26,7 @@ function phaseOf(object: AnyObject, now: number): string {
 }
 
 export function describeVolume(object: AnyObject, { events, now }: Related): string {
-  const claim = at(object, 'spec', 'claimRef');
+  const claim = fieldAt(object, 'spec', 'claimRef');
   const page = labelLines(new Page().line(0, `Name:\t${object.metadata?.name ?? ''}`), object)
     .line(0, `Finalizers:\t${goList(object, 'metadata', 'finalizers')}`)
     .line(0, `StorageClass:\t${className(object)}`)
@@ -36,7 +36,7 @@ export function describeVolume(object: AnyObject, { events, now }: Related): str
     .line(0, `Access Modes:\t${accessModes(object, 'spec', 'accessModes')}`)
     .field(0, 'VolumeMode', textAt(object, 'spec', 'volumeMode'))
     .line(0, `Capacity:\t${textAt(object, 'spec', 'capacity', 'storage') || '0'}`);
-  const required = at(object, 'spec', 'nodeAffinity', 'required');
+  const required = fieldAt(object, 'spec', 'nodeAffinity', 'required');
   page.line(0, `Node Affinity:\t${required === undefined ? '<none>' : ''}`);
   const terms = listAt(required, 'nodeSelectorTerms');
   if (required !== undefined) page.line(1, `Required Terms:\t${terms.length === 0 ? '<none>' : ''}`);
@@ -75,7 +75,7 @@ export function describeClaim(object: AnyObject, { events, now, pods }: Related)
     .line(0, `Capacity:\t${isBound ? textAt(object, 'status', 'capacity', 'storage') || '0' : ''}`)
     .line(0, `Access Modes:\t${isBound ? accessModes(object, 'status', 'accessModes') : ''}`)
     .field(0, 'VolumeMode', textAt(object, 'spec', 'volumeMode'));
-  const origin = at(object, 'spec', 'dataSource');
+  const origin = fieldAt(object, 'spec', 'dataSource');
   if (origin !== undefined)
     page
       .line(0, 'DataSource:')
@@ -108,7 +108,7 @@ export function describeStorageClass(object: AnyObject, { events, now }: Related
   const isDefault = ['storageclass.kubernetes.io', 'storageclass.beta.kubernetes.io'].some(
     (prefix) => object.metadata?.annotations?.[`${prefix}/is-default-class`] === 'true',
   );
-  const expansion = at(object, 'allowVolumeExpansion');
+  const expansion = fieldAt(object, 'allowVolumeExpansion');
   const page = new Page()
     .line(0, `Name:\t${object.metadata?.name ?? ''}`)
     .line(0, `IsDefaultClass:\t${isDefault ? 'Yes' : 'No'}`)
@@ -123,7 +123,7 @@ export function describeStorageClass(object: AnyObject, { events, now }: Related
     .field(0, 'ReclaimPolicy', textAt(object, 'reclaimPolicy'))
     .field(0, 'VolumeBindingMode', textAt(object, 'volumeBindingMode'));
   const topologies = listAt(object, 'allowedTopologies');
-  if (at(object, 'allowedTopologies') !== undefined)
+  if (fieldAt(object, 'allowedTopologies') !== undefined)
     page.line(0, `AllowedTopologies:\t${topologies.length === 0 ? '<none>' : ''}`);
   for (const [index, term] of topologies.entries())
     termLines(page, 1, index, listAt(term, 'matchLabelExpressions'), () => 'in');

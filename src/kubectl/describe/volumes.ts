@@ -1,11 +1,11 @@
 /** Volumes in `describe`. Source: the output of kubectl 1.36. */
-import { at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { goList, type Page, textsAt } from './page.ts';
 
 type Part = Record<string, unknown>;
 type Lines = readonly (readonly [title: string, value: string])[];
 
-const bool = (object: unknown, field: string): string => String(at(object, field) === true);
+const bool = (object: unknown, field: string): string => String(fieldAt(object, field) === true);
 
 const CSI = 'CSI (a Container Storage Interface (CSI) volume source)';
 const ISCSI = "ISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)";
@@ -39,7 +39,7 @@ const VOLUMES: Readonly<Record<string, (source: Part) => Lines>> = {
   hostPath: (source) => [
     ['Type', 'HostPath (bare host directory volume)'],
     ['Path', textAt(source, 'path')],
-    ['HostPathType', at(source, 'type') === undefined ? '<none>' : textAt(source, 'type')],
+    ['HostPathType', fieldAt(source, 'type') === undefined ? '<none>' : textAt(source, 'type')],
   ],
   emptyDir: (source) => [
     ['Type', "EmptyDir (a temporary directory that shares a pod's lifetime)"],
@@ -106,13 +106,13 @@ const VOLUMES: Readonly<Record<string, (source: Part) => Lines>> = {
       if (each['secret'] !== undefined)
         return [
           ['SecretName', textAt(each, 'secret', 'name')],
-          ['Optional', String(at(each, 'secret', 'optional') === true)],
+          ['Optional', String(fieldAt(each, 'secret', 'optional') === true)],
         ];
       if (each['downwardAPI'] !== undefined) return [['DownwardAPI', 'true']];
       if (each['configMap'] !== undefined)
         return [
           ['ConfigMapName', textAt(each, 'configMap', 'name')],
-          ['Optional', String(at(each, 'configMap', 'optional') === true)],
+          ['Optional', String(fieldAt(each, 'configMap', 'optional') === true)],
         ];
       if (each['serviceAccountToken'] !== undefined)
         return [['TokenExpirationSeconds', textAt(each, 'serviceAccountToken', 'expirationSeconds')]];
@@ -165,7 +165,7 @@ export function volumeLines(page: Page, volumes: readonly Part[], indent: string
     const source = volume[field] as Part;
     const lines = VOLUMES[field]?.(source);
     if (field === 'downwardAPI') downwardLines(page, source);
-    else if (field === 'ephemeral') ephemeralLines(page, at(source, 'volumeClaimTemplate'));
+    else if (field === 'ephemeral') ephemeralLines(page, fieldAt(source, 'volumeClaimTemplate'));
     else if (lines === undefined) page.line(1, '<unknown>');
     else addLines(page, lines);
   }

@@ -1,7 +1,7 @@
 /** Workloads, services and configuration in `describe`. Source: the output of kubectl 1.36. */
 
 import { humanDuration } from '../core/durations.ts';
-import { type AnyObject, at, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, numberAt, textAt } from '../core/objects.ts';
 import { labelsText } from '../core/table.ts';
 import { endpointsText } from './endpoints.ts';
 import { conditionLines, controllerOf, goList, labelLines, metadataLines, Page, selectorText, timeAt } from './page.ts';
@@ -24,7 +24,7 @@ export function describeDeployment(object: AnyObject, { events, replicaSets, now
     object,
   );
   const status = (field: string): number => numberAt(object, 0, 'status', field);
-  page.line(0, `Selector:\t${selectorText(at(object, 'spec', 'selector'))}`);
+  page.line(0, `Selector:\t${selectorText(fieldAt(object, 'spec', 'selector'))}`);
   page.line(
     0,
     `Replicas:\t${numberAt(object, 1, 'spec', 'replicas')} desired | ${status('updatedReplicas')} updated | ${status('replicas')} total | ${status('availableReplicas')} available | ${status('unavailableReplicas')} unavailable`,
@@ -32,13 +32,13 @@ export function describeDeployment(object: AnyObject, { events, replicaSets, now
   page
     .line(0, `StrategyType:\t${textAt(object, 'spec', 'strategy', 'type')}`)
     .line(0, `MinReadySeconds:\t${numberAt(object, 0, 'spec', 'minReadySeconds')}`);
-  const rolling = at(object, 'spec', 'strategy', 'rollingUpdate');
+  const rolling = fieldAt(object, 'spec', 'strategy', 'rollingUpdate');
   if (rolling !== undefined)
     page.line(
       0,
       `RollingUpdateStrategy:\t${textAt(rolling, 'maxUnavailable')} max unavailable, ${textAt(rolling, 'maxSurge')} max surge`,
     );
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   conditionLines(page, object);
   const revision = object.metadata?.annotations?.['deployment.kubernetes.io/revision'];
   const [current, old] = [
@@ -57,20 +57,23 @@ export function describeDeployment(object: AnyObject, { events, replicaSets, now
 }
 
 export function describeReplicaSet(object: AnyObject, { events, pods, now }: Related): string {
-  const page = labelLines(headOf(object).line(0, `Selector:\t${selectorText(at(object, 'spec', 'selector'))}`), object);
+  const page = labelLines(
+    headOf(object).line(0, `Selector:\t${selectorText(fieldAt(object, 'spec', 'selector'))}`),
+    object,
+  );
   page.field(0, 'Controlled By', controllerOf(object));
   page.line(
     0,
     `Replicas:\t${numberAt(object, 0, 'status', 'replicas')} current / ${numberAt(object, 1, 'spec', 'replicas')} desired`,
   );
   page.line(0, `Pods Status:\t${podStates(pods)}`);
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   conditionLines(page, object);
   return page.events(events, now).toString();
 }
 
 export function describeDaemonSet(object: AnyObject, { events, pods, now }: Related): string {
-  const page = headOf(object).line(0, `Selector:\t${selectorText(at(object, 'spec', 'selector'))}`);
+  const page = headOf(object).line(0, `Selector:\t${selectorText(fieldAt(object, 'spec', 'selector'))}`);
   page.line(0, `Node-Selector:\t${labelsText(mapAt(object, 'spec', 'template', 'spec', 'nodeSelector'))}`);
   labelLines(page, object);
   for (const [title, field] of [
@@ -82,14 +85,14 @@ export function describeDaemonSet(object: AnyObject, { events, pods, now }: Rela
   ] as const)
     page.line(0, `${title}: ${numberAt(object, 0, 'status', field)}`);
   page.line(0, `Pods Status:\t${podStates(pods)}`);
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   return page.events(events, now).toString();
 }
 
 export function describeStatefulSet(object: AnyObject, { events, pods, now }: Related): string {
   const page = headOf(object)
     .line(0, `CreationTimestamp:\t${timeAt(object, 'metadata', 'creationTimestamp')}`)
-    .line(0, `Selector:\t${selectorText(at(object, 'spec', 'selector'))}`);
+    .line(0, `Selector:\t${selectorText(fieldAt(object, 'spec', 'selector'))}`);
   labelLines(page, object);
   page.line(
     0,
@@ -101,7 +104,7 @@ export function describeStatefulSet(object: AnyObject, { events, pods, now }: Re
   if (partition !== '')
     page.field(1, 'MaxUnavailable', textAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'maxUnavailable'));
   page.line(0, `Pods Status:\t${podStates(pods)}`);
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   const claims = listAt(object, 'spec', 'volumeClaimTemplates') as readonly AnyObject[];
   if (claims.length === 0) page.line(0, 'Volume Claims:\t<none>');
   else page.line(0, 'Volume Claims:');
@@ -119,7 +122,10 @@ export function describeStatefulSet(object: AnyObject, { events, pods, now }: Re
 }
 
 export function describeJob(object: AnyObject, { events, now }: Related): string {
-  const page = labelLines(headOf(object).line(0, `Selector:\t${selectorText(at(object, 'spec', 'selector'))}`), object);
+  const page = labelLines(
+    headOf(object).line(0, `Selector:\t${selectorText(fieldAt(object, 'spec', 'selector'))}`),
+    object,
+  );
   page.field(0, 'Controlled By', controllerOf(object)).field(0, 'Parallelism', textAt(object, 'spec', 'parallelism'));
   page.line(0, `Completions:\t${textAt(object, 'spec', 'completions') || '<unset>'}`);
   page
@@ -135,14 +141,14 @@ export function describeJob(object: AnyObject, { events, now }: Related): string
   const deadline = textAt(object, 'spec', 'activeDeadlineSeconds');
   page.field(0, 'Active Deadline Seconds', deadline === '' ? '' : `${deadline}s`);
   const count = (field: string): number => numberAt(object, 0, 'status', field);
-  const ready = at(object, 'status', 'ready') === undefined ? '' : ` (${count('ready')} Ready)`;
+  const ready = fieldAt(object, 'status', 'ready') === undefined ? '' : ` (${count('ready')} Ready)`;
   page.line(
     0,
     `Pods Statuses:\t${count('active')} Active${ready} / ${count('succeeded')} Succeeded / ${count('failed')} Failed`,
   );
   if (textAt(object, 'spec', 'completionMode') === 'Indexed')
     page.required(0, 'Completed Indexes', firstIndexes(textAt(object, 'status', 'completedIndexes')));
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   return page.events(events, now).toString();
 }
 
@@ -163,7 +169,7 @@ export function describeCronJob(object: AnyObject, { events, now }: Related): st
   page
     .line(0, `Schedule:\t${textAt(object, 'spec', 'schedule')}`)
     .line(0, `Concurrency Policy:\t${textAt(object, 'spec', 'concurrencyPolicy')}`);
-  const suspend = at(object, 'spec', 'suspend');
+  const suspend = fieldAt(object, 'spec', 'suspend');
   page.line(0, `Suspend:\t${suspend === undefined ? '<unset>' : suspend === true ? 'True' : 'False'}`);
   for (const [title, field, unit] of [
     ['Time Zone', 'timeZone', ''],
@@ -172,14 +178,14 @@ export function describeCronJob(object: AnyObject, { events, now }: Related): st
     ['Starting Deadline Seconds', 'startingDeadlineSeconds', 's'],
   ] as const)
     unset(title, object, ['spec', field], unit);
-  const job = at(object, 'spec', 'jobTemplate', 'spec');
-  const selector = at(job, 'selector');
+  const job = fieldAt(object, 'spec', 'jobTemplate', 'spec');
+  const selector = fieldAt(job, 'selector');
   page.line(0, `Selector:\t${selector === undefined ? '<unset>' : selectorText(selector)}`);
   unset('Parallelism', job, ['parallelism']);
   unset('Completions', job, ['completions']);
   const deadline = textAt(job, 'activeDeadlineSeconds');
   page.field(0, 'Active Deadline Seconds', deadline === '' ? '' : `${deadline}s`);
-  templateLines(page, at(job, 'template'));
+  templateLines(page, fieldAt(job, 'template'));
   page.line(0, `Last Schedule Time:\t${timeAt(object, 'status', 'lastScheduleTime')}`);
   const active = listAt(object, 'status', 'active').map((each) => textAt(each, 'name'));
   return page.required(0, 'Active Jobs', active.join(', ')).events(events, now).toString();
@@ -192,7 +198,7 @@ export function describeReplicationController(object: AnyObject, { events, pods,
   );
   const [current, wanted] = [numberAt(object, 0, 'status', 'replicas'), numberAt(object, 1, 'spec', 'replicas')];
   page.line(0, `Replicas:\t${current} current / ${wanted} desired`).line(0, `Pods Status:\t${podStates(pods)}`);
-  templateLines(page, at(object, 'spec', 'template'));
+  templateLines(page, fieldAt(object, 'spec', 'template'));
   conditionLines(page, object);
   return page.events(events, now).toString();
 }
@@ -200,7 +206,7 @@ export function describeReplicationController(object: AnyObject, { events, pods,
 export function describeService(object: AnyObject, { events, endpointSlices, now }: Related): string {
   const page = metadataLines(new Page(), object);
   const list = (field: string): string => {
-    const value = at(object, 'spec', field);
+    const value = fieldAt(object, 'spec', field);
     return Array.isArray(value) ? value.join(',') : '';
   };
   page

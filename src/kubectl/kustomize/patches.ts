@@ -1,6 +1,6 @@
 /** Applies the fields `patches`, `patchesStrategicMerge` and `patchesJson6902`. */
 import { ClientError } from '../core/errors.ts';
-import { type AnyObject, at } from '../core/objects.ts';
+import { type AnyObject, fieldAt } from '../core/objects.ts';
 import { documentsIn } from '../documents.ts';
 import type { PatchEntry, PatchTarget } from './kustomization.ts';
 import { patchText } from './patching.ts';
@@ -89,8 +89,8 @@ function selected(resources: readonly Resource[], target: PatchTarget): Resource
       matches(target.kind, each.object.kind ?? '') &&
       matches(target.name, nameOfResource(each), ...each.names) &&
       matches(target.namespace, each.object.metadata?.namespace ?? 'default') &&
-      hasLabels(at(each.object, 'metadata', 'labels'), target.labelSelector) &&
-      hasLabels(at(each.object, 'metadata', 'annotations'), target.annotationSelector)
+      hasLabels(fieldAt(each.object, 'metadata', 'labels'), target.labelSelector) &&
+      hasLabels(fieldAt(each.object, 'metadata', 'annotations'), target.annotationSelector)
     );
   });
 }

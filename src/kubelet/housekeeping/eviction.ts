@@ -17,7 +17,7 @@ import {
   type Observations,
 } from '../core/eviction/assess.ts';
 import { type ContainerUse, EVICTED, evictionMessage, refusalMessage } from '../core/eviction/messages.ts';
-import { type Candidate, rank } from '../core/eviction/ranking.ts';
+import { type Candidate, rankCandidates } from '../core/eviction/ranking.ts';
 import {
   type EvictionResource,
   PRESSURE_OF,
@@ -179,7 +179,7 @@ export class EvictionManager {
         used: usage.get(worker.uid)?.used,
       }),
     );
-    const [first] = rank(resource, candidates);
+    const [first] = rankCandidates(resource, candidates);
     const worker = first === undefined ? undefined : workers.get(first.uid);
     if (worker === undefined) return false;
     const message = evictionMessage(

@@ -13,7 +13,7 @@ import { exclusiveCpus } from '../core/cgroups/exclusive.ts';
 import { amountOf, qosClassOf } from '../core/cgroups/resources.ts';
 import { takeCpus } from '../core/topology/assignment.ts';
 import { freeOf, type MemoryBlock, type MemoryNode, mayGroup, sumIn } from '../core/topology/blocks.ts';
-import { decide, hintsFor, inMask, type TopologyHint } from '../core/topology/hints.ts';
+import { decideTopology, hintsFor, inMask, type TopologyHint } from '../core/topology/hints.ts';
 import type { Rejection } from '../pods/admission.ts';
 import type { MachineTopology } from '../port.ts';
 import { type Entries, readCpuState, readMemoryState, writeCpuState, writeMemoryState } from './checkpoint.ts';
@@ -207,7 +207,7 @@ export class ContainerManager {
       const bytes = requested.reduce((sum, { memory }) => sum + (memory.get(type) ?? 0), 0);
       hints.push(this.#memoryHints(type, bytes, share));
     }
-    const { admitted, hint } = decide(policies.topologyManager, this.#nodes, hints);
+    const { admitted, hint } = decideTopology(policies.topologyManager, this.#nodes, hints);
     if (!admitted) throw new Shortage('');
     return hint;
   }

@@ -4,7 +4,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { isBoundToClaim, isFullyBound } from '../../api/volumes/binding.ts';
-import { reaches } from '../../api/volumes/match.ts';
+import { isReachableFrom } from '../../api/volumes/match.ts';
 import type { ApiClient } from '../../client/types.ts';
 import { controllerOf } from '../../controllers/framework/core/ownership.ts';
 
@@ -54,7 +54,7 @@ export class ClaimVolumes {
     if (persistent === undefined) throw fail(`failed to fetch PV "${name}" from API server: not found`);
     if (!isBoundToClaim(persistent, claim)) throw fail(`PV "${name}" is not bound to the PVC`);
     const node = this.#node();
-    if (node !== undefined && !reaches(persistent, node)) {
+    if (node !== undefined && !isReachableFrom(persistent, node)) {
       throw new Error(`NodeAffinity check failed for volume "${name}" : no matching NodeSelectorTerms`);
     }
     checkUse(pod, volume, persistent);

@@ -7,7 +7,15 @@
 import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
-import { type Backend, BackendPool, type Health, isRemote, parseTarget, remember, type Source } from './core/index.ts';
+import {
+  addressesToSave,
+  type Backend,
+  BackendPool,
+  type Health,
+  isRemote,
+  parseTarget,
+  type Source,
+} from './core/index.ts';
 import type { BalancedListener, ReadinessProbe, Routing, SavedTargets, TcpBalancing } from './port.ts';
 
 export interface NodeBalancerDeps {
@@ -209,7 +217,7 @@ class Balancer implements NodeBalancer {
   }
 
   #remember(known: readonly string[]): void {
-    const next = remember(known, this.#saved);
+    const next = addressesToSave(known, this.#saved);
     if (next.join() === this.#saved.join()) return;
     this.#saved = next;
     // Saves are serialized. If several lists wait for a save, only the newest list is written.

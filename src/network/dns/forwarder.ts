@@ -247,7 +247,7 @@ function answers(query: Uint8Array, response: Uint8Array): boolean {
 }
 
 /** The response with TTLs reduced by its age. */
-export function aged({ message, shape, storedMs }: CachedResponse, nowMs: number): Buffer {
+export function withReducedTtl({ message, shape, storedMs }: CachedResponse, nowMs: number): Buffer {
   const seconds = Math.floor((nowMs - storedMs) / 1_000);
   const copy = Buffer.from(message);
   for (const at of shape.ttlOffsets) {
@@ -270,7 +270,7 @@ const OPT_BYTES = 11;
 /** Response to a client of at most `limit` bytes, with the question and an OPT record. */
 export function deliver(cached: CachedResponse, query: Query, limit: number, nowMs: number): Delivered {
   const { shape } = cached;
-  const message = aged(cached, nowMs);
+  const message = withReducedTtl(cached, nowMs);
   const hasOpt = shape.end < message.length ? 1 : 0;
   let counts: Delivered['counts'] = [shape.counts.answers, shape.counts.authorities, shape.counts.additionals - hasOpt];
   let { end, truncated } = shape;

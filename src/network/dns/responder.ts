@@ -31,7 +31,7 @@ import {
   TCP_BYTES,
   udpLimit,
 } from './encoded-answer.ts';
-import { aged, deliver, type Forwarded, type Forwarder } from './forwarder.ts';
+import { deliver, type Forwarded, type Forwarder, withReducedTtl } from './forwarder.ts';
 import type { DnsCodec } from './port.ts';
 
 /** Names below the route domain. They resolve to the host's own router when no name server has them. */
@@ -220,7 +220,7 @@ export class Responder {
     else if (forwarded === 'failed' || forwarded.shape.counts.answers > MAX_FOLLOWED) rcode = RCODE.servFail;
     else {
       rcode = forwarded.shape.rcode;
-      foreign = codec.answersOf(aged(forwarded, clock.monotonicMs()));
+      foreign = codec.answersOf(withReducedTtl(forwarded, clock.monotonicMs()));
     }
     const answer = encodeAnswer(
       codec,

@@ -11,11 +11,11 @@ import type { Log } from '../../base/log.ts';
 import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
 import {
   type AuthorizeRequest,
-  grant,
+  grantAuthorization,
   needsConsent,
   readRequest,
   recordConsent,
-  refuse,
+  refuseAuthorization,
 } from './authorization/authorize.ts';
 import {
   BROWSER_CLIENT,
@@ -222,9 +222,9 @@ class OAuthServer implements LoginServer {
     if (request === undefined) return;
     const user = await this.#identify(call, request);
     if (user === undefined) return;
-    if (!needsConsent(objects, request, user)) return grant(call, request, user, issuer);
+    if (!needsConsent(objects, request, user)) return grantAuthorization(call, request, user, issuer);
     if (request.client.respondWithChallenges === true) {
-      refuse(call, request, 'access_denied', 'the user has not granted the scopes to the client');
+      refuseAuthorization(call, request, 'access_denied', 'the user has not granted the scopes to the client');
       return;
     }
     const { csrf, headers } = formToken(call, this.#context.random);
@@ -311,11 +311,11 @@ class OAuthServer implements LoginServer {
     const request = readRequest(call, objects, new URLSearchParams(mark < 0 ? '' : then.slice(mark + 1)));
     if (request === undefined) return;
     if (form.get('approve') !== 'yes') {
-      refuse(call, request, 'access_denied', 'the user denied the request');
+      refuseAuthorization(call, request, 'access_denied', 'the user denied the request');
       return;
     }
     await recordConsent(objects, request, user);
-    await grant(call, request, user, issuer);
+    await grantAuthorization(call, request, user, issuer);
   }
 
   /** Redirects the browser to a login, which ends at the page that displays a token. */

@@ -13,7 +13,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock, Timer } from '../../base/time/clock.ts';
 import type { ApiClient, Informer } from '../../client/types.ts';
-import { type PeerHost, probersOf, unreached } from './core/index.ts';
+import { type PeerHost, probersOf, unreachableReason } from './core/index.ts';
 
 export interface PeerProbesDeps {
   readonly nodeName: string;
@@ -99,7 +99,7 @@ export function startPeerProbes({ nodeName, client, nodes, probe, clock, log }: 
   const unsubscribe = nodes.onChange({ added: changed, updated: changed });
   nodes.start();
   return {
-    unreached: (updateId) => unreached(nodeName, updateId, hosts()),
+    unreached: (updateId) => unreachableReason(nodeName, updateId, hosts()),
     stop: async () => {
       unsubscribe();
       ended.abort();

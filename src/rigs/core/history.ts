@@ -8,7 +8,7 @@ import { timeMs } from '../../base/time/timestamps.ts';
 import { type ClaimPhase, HISTORY_LIMITS, type Rig, type RigClaim, type RigUse } from '../kinds/rig-types.ts';
 
 /** Fields of a claim's planned outcome that the history needs. */
-export interface Decision {
+export interface ClaimDecision {
   readonly phase: ClaimPhase;
   readonly rig?: string;
   readonly grantedAt?: string;
@@ -24,7 +24,7 @@ export interface HistoryContext {
 export function historyOf(
   rig: Rig,
   claims: ReadonlyMap<string, RigClaim>,
-  decisions: ReadonlyMap<string, Decision>,
+  decisions: ReadonlyMap<string, ClaimDecision>,
   { now, node }: HistoryContext,
 ): readonly RigUse[] {
   const name = rig.metadata?.name ?? '';
@@ -47,7 +47,7 @@ export function historyOf(
 /** Returns undefined if the claim has never held the rig, for example because its grant was not written. */
 function useOf(
   claim: RigClaim,
-  { phase, rig, grantedAt }: Decision,
+  { phase, rig, grantedAt }: ClaimDecision,
   name: string,
   use: RigUse | undefined,
   { now, node }: HistoryContext,

@@ -211,7 +211,7 @@ export async function listRefs(layout: StoreLayout): Promise<readonly StoredRef[
 }
 
 /** IDs of the images that containers use. */
-export async function listHeld(layout: StoreLayout): Promise<ReadonlySet<string>> {
+export async function listImagesInUse(layout: StoreLayout): Promise<ReadonlySet<string>> {
   const held = new Set<string>();
   for (const file of await names(layout.holds)) {
     const image = (await readJson(join(layout.holds, file)))?.['image'];

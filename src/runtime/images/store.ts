@@ -18,8 +18,8 @@ import {
   holdFile,
   imageFile,
   type ListedImage,
-  listHeld,
   listImages,
+  listImagesInUse,
   listPins,
   listRefs,
   makeLayout,
@@ -216,7 +216,7 @@ class EmbeddedImageStore implements ImageStore {
 
   async removeUnused(): Promise<readonly ImageStatus[]> {
     const { layout, layers } = await this.#opened();
-    const [refs, pins, held] = [await listRefs(layout), await listPins(layout), await listHeld(layout)];
+    const [refs, pins, held] = [await listRefs(layout), await listPins(layout), await listImagesInUse(layout)];
     const unused = (await listImages(layout))
       .filter(({ id }) => !held.has(id))
       .map((image) => describe(image, refs, pins))

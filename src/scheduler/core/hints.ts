@@ -147,14 +147,14 @@ const HINTS: Readonly<Record<FilterName, Hints>> = {
 };
 
 /** Whether events of this kind can change the result of one of the filters. */
-export function mayHelp(filters: ReadonlySet<FilterName>, kind: ClusterEvent['kind']): boolean {
+export function mayChangeResult(filters: ReadonlySet<FilterName>, kind: ClusterEvent['kind']): boolean {
   if (filters.size === 0) return true;
   for (const filter of filters) if (HINTS[filter][kind] !== undefined) return true;
   return false;
 }
 
 /** Whether this event can change the result of `filter` for the pod. */
-export function helps(filter: FilterName, pod: PodInfo, event: ClusterEvent): boolean {
+export function canChangeResult(filter: FilterName, pod: PodInfo, event: ClusterEvent): boolean {
   const hint = HINTS[filter][event.kind] as ((pod: PodInfo, event: ClusterEvent) => boolean) | undefined;
   return hint?.(pod, event) === true;
 }

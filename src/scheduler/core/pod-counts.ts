@@ -4,7 +4,7 @@
  * full recount.
  */
 
-import type { AffinityTerm, ExistingTerm, PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
+import type { AffinityTerm, PlacedPodTerm, PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { NodeInfo } from './node-info.ts';
 import { anchorOf, type PodSelection } from './pod-selection.ts';
 
@@ -19,7 +19,7 @@ export interface SelectedPods {
 
 /** Placed pods that declare the same affinity term. */
 export interface TermGroup {
-  readonly kind: ExistingTerm['kind'];
+  readonly kind: PlacedPodTerm['kind'];
   readonly weight: number;
   readonly term: AffinityTerm;
   inDomain(value: string): number;
@@ -94,7 +94,7 @@ interface Counter {
 }
 
 interface Group {
-  readonly existing: ExistingTerm;
+  readonly existing: PlacedPodTerm;
   readonly counts: NodePodCounts;
 }
 
@@ -254,7 +254,7 @@ export function countsWith(base: PodCounts, original: NodeInfo, trial: NodeInfo)
   };
 }
 
-function isSame(existing: ExistingTerm, group: TermGroup): boolean {
+function isSame(existing: PlacedPodTerm, group: TermGroup): boolean {
   return existing.kind === group.kind && existing.weight === group.weight && existing.term.key === group.term.key;
 }
 

@@ -8,7 +8,7 @@ import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Uid } from '../../base/brand.ts';
 import type { FilterName } from './filters/filter.ts';
 import { Heap } from './heap.ts';
-import { type ClusterEvent, helps, mayHelp } from './hints.ts';
+import { type ClusterEvent, canChangeResult, mayChangeResult } from './hints.ts';
 
 export interface QueueOptions {
   readonly initialBackoffMs: number;
@@ -137,7 +137,10 @@ export class SchedulingQueue {
     entry.sinceMs = nowMs;
     entry.readyAtMs = nowMs + this.#backoffMs(entry.attempts);
     const isMissed = (kind: ClusterEvent['kind']): boolean => (this.#lastEvents.get(kind) ?? 0) > entry.startedAt;
-    if (entry.isDirty || [...this.#lastEvents.keys()].some((kind) => isMissed(kind) && mayHelp(filters, kind))) {
+    if (
+      entry.isDirty ||
+      [...this.#lastEvents.keys()].some((kind) => isMissed(kind) && mayChangeResult(filters, kind))
+    ) {
       this.#rest(entry);
       return;
     }
@@ -163,9 +166,9 @@ export class SchedulingQueue {
     this.#lastEvents.set(event.kind, ++this.#events);
     let woken = 0;
     for (const [name, entries] of this.#waitingFor) {
-      if (name !== 'anything' && !mayHelp(new Set([name]), event.kind)) continue;
+      if (name !== 'anything' && !mayChangeResult(new Set([name]), event.kind)) continue;
       for (const entry of entries) {
-        if (name !== 'anything' && !helps(name, entry.pod, event)) continue;
+        if (name !== 'anything' && !canChangeResult(name, entry.pod, event)) continue;
         this.#rest(entry);
         woken++;
       }

@@ -5,7 +5,7 @@
 import type { PodInfo } from '../../api/podspec/scheduling/pod-info.ts';
 import type { Preemption } from '../core/preemption.ts';
 import type { Decision } from '../core/schedule.ts';
-import { decide } from '../cycle.ts';
+import { decidePlacement } from '../cycle.ts';
 import type { EpochState } from '../epoch-state.ts';
 
 /** Message while the victims of an earlier attempt are still terminating. */
@@ -58,7 +58,7 @@ export function preemptForGroup(
 function decisionOf(state: EpochState, info: PodInfo): Decision | undefined {
   const profile = state.profileOf(info);
   if (profile === undefined || state.extenders?.isInterested(info) === true) return undefined;
-  const decision = decide(state, info, profile);
+  const decision = decidePlacement(state, info, profile);
   return decision instanceof Promise ? undefined : decision;
 }
 

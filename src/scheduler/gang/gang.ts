@@ -11,7 +11,7 @@ import type { Timer } from '../../base/time/clock.ts';
 import type { Binding, Permit } from '../binding.ts';
 import { minMemberOf, type PodGroup, timeoutMsOf } from '../core/pod-group.ts';
 import type { Unschedulable } from '../core/schedule.ts';
-import { decide } from '../cycle.ts';
+import { decidePlacement } from '../cycle.ts';
 import type { EpochState } from '../epoch-state.ts';
 import { preemptForGroup } from './gang-preemption.ts';
 
@@ -86,7 +86,7 @@ async function place(
 ): Promise<{ readonly kind: 'bind'; readonly node: NodeName } | Unschedulable> {
   const profile = state.profileOf(info);
   if (profile === undefined) return refusal('the pod belongs to another scheduler');
-  const decision = await decide(state, info, profile, false);
+  const decision = await decidePlacement(state, info, profile, false);
   if (decision.kind !== 'bind') return decision;
   return binding.reserve(info, decision.node) ?? decision;
 }

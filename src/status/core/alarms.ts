@@ -13,7 +13,7 @@ const LAG_ENTRIES = 1000;
  */
 const LATE_INTERVALS = 2;
 
-export const known = <T>(fact: Gathered<T>): T | undefined => (fact.state === 'known' ? fact.value : undefined);
+export const knownValue = <T>(fact: Gathered<T>): T | undefined => (fact.state === 'known' ? fact.value : undefined);
 
 /** Quotes text for a command line. */
 const shell = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
@@ -104,8 +104,8 @@ const nodeRule = of('nodes', (nodes, { nodeName }) =>
 );
 
 const ringRule: Rule = ({ ring, nodes }, _about, rootFlag) => {
-  const reported = new Set((known(nodes) ?? []).filter(({ ready }) => !ready).map(({ name }) => name));
-  return (known(ring) ?? [])
+  const reported = new Set((knownValue(nodes) ?? []).filter(({ ready }) => !ready).map(({ name }) => name));
+  return (knownValue(ring) ?? [])
     .filter(({ name, state }) => (state === 'dead' || state === 'suspect') && !reported.has(name))
     .map(({ name, state, forMs }) =>
       warning(

@@ -12,7 +12,7 @@ import type {
   SourceName,
   Unknown,
 } from '../port.ts';
-import { alarmsOf, known } from './alarms.ts';
+import { alarmsOf, knownValue } from './alarms.ts';
 
 const MAX_NEXT = 8;
 
@@ -33,10 +33,10 @@ export function reportOf(facts: GatheredStatus, about: About): ClusterStatus {
   const { nowMs } = about;
   const alarms = alarmsOf(facts, about);
   const unknown = unknownOf(facts, about);
-  const store = known(facts.store);
-  const update = known(facts.update);
-  const pools = known(facts.pools);
-  const certificates = known(facts.certificates);
+  const store = knownValue(facts.store);
+  const update = knownValue(facts.update);
+  const pools = knownValue(facts.pools);
+  const certificates = knownValue(facts.certificates);
   const [soonest] = (certificates ?? [])
     .filter(({ problem }) => problem === undefined)
     .toSorted((left, right) => left.notAfterMs - right.notAfterMs);
@@ -99,9 +99,9 @@ function unknownOf(facts: GatheredStatus, { installed }: About): Unknown[] {
 }
 
 function nodesOf(facts: GatheredStatus, { nowMs, nodeName, installed }: About): NodeStatus[] {
-  const host = known(facts.process);
-  const api = new Map((known(facts.nodes) ?? []).map((node) => [node.name, node]));
-  const ring = new Map((known(facts.ring) ?? []).map((node) => [node.name, node]));
+  const host = knownValue(facts.process);
+  const api = new Map((knownValue(facts.nodes) ?? []).map((node) => [node.name, node]));
+  const ring = new Map((knownValue(facts.ring) ?? []).map((node) => [node.name, node]));
   const own = installed && nodeName !== '' ? [nodeName] : [];
   const names = [...new Set([...api.keys(), ...ring.keys(), ...own])].toSorted();
   return names.map((name) => {
@@ -147,9 +147,9 @@ function contactOf(node: ApiNode | undefined, member: RingNode | undefined, nowM
 }
 
 function membersOf(facts: GatheredStatus): MemberStatus[] {
-  const ring = known(facts.ring) ?? [];
+  const ring = knownValue(facts.ring) ?? [];
   const flushes = new Map(ring.map(({ memberId, fsyncMs }) => [memberId?.replace(/^0+/, ''), fsyncMs]));
-  return (known(facts.store)?.members ?? []).map(({ name, id, role, state, lag, dbBytes }) => {
+  return (knownValue(facts.store)?.members ?? []).map(({ name, id, role, state, lag, dbBytes }) => {
     const fsyncMs = flushes.get(id.replace(/^0+/, ''));
     return {
       name: name === '' ? id : name,
@@ -164,7 +164,7 @@ function membersOf(facts: GatheredStatus): MemberStatus[] {
 }
 
 function snapshotsOf(facts: GatheredStatus, nowMs: number): Pick<ClusterStatus, 'snapshots'> {
-  const snapshots = known(facts.snapshots);
+  const snapshots = knownValue(facts.snapshots);
   if (snapshots === undefined) return {};
   const { directory, every, newest } = snapshots;
   const shown =

@@ -10,7 +10,7 @@ import {
 } from '../core/messages/auth.ts';
 import type { Encoder } from '../services/encode.ts';
 import type { UnaryHandlers } from '../services/kv-service.ts';
-import { answer } from '../services/rpc-errors.ts';
+import { answerUnary } from '../services/rpc-errors.ts';
 import type { Auth } from './auth.ts';
 
 export interface AuthServiceDeps {
@@ -31,7 +31,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
   const changes =
     (commandOf: (message: Uint8Array) => AuthCommand | Promise<AuthCommand>): UnaryHandlers[string] =>
     (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         const command = await commandOf(message);
         await auth.change(command);
@@ -43,12 +43,12 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
     '/etcdserverpb.Auth/AuthEnable': changes(() => ({ kind: 'enable' })),
     '/etcdserverpb.Auth/AuthDisable': changes(() => ({ kind: 'disable' })),
     '/etcdserverpb.Auth/AuthStatus': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         return encoder.begin(revision()).bool(2, machine.enabled).int(3, machine.revision).finish();
       }),
     '/etcdserverpb.Auth/Authenticate': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { name, second: password } = decodeNamedRequest(message);
         const led = await isComplete(upToDate, isLed);
         try {
@@ -68,7 +68,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
       return noPassword ? command : { ...command, passwordHash: await auth.hash(password) };
     }),
     '/etcdserverpb.Auth/UserGet': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         const user = machine.user(decodeNamedRequest(message).name);
         if (user === undefined) throw new AuthError('user-not-found');
@@ -77,7 +77,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
         return out.finish();
       }),
     '/etcdserverpb.Auth/UserList': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         const out = encoder.begin(revision());
         for (const name of machine.userNames()) out.string(2, name);
@@ -104,7 +104,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
 
     '/etcdserverpb.Auth/RoleAdd': changes((message) => ({ kind: 'role-add', role: decodeNamedRequest(message).name })),
     '/etcdserverpb.Auth/RoleGet': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         const role = machine.role(decodeNamedRequest(message).name);
         if (role === undefined) throw new AuthError('role-not-found');
@@ -113,7 +113,7 @@ export function authService({ auth, encoder, log, revision, upToDate, isLed }: A
         return out.finish();
       }),
     '/etcdserverpb.Auth/RoleList': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         await upToDate();
         const out = encoder.begin(revision());
         for (const name of machine.roleNames()) out.string(2, name);

@@ -1,6 +1,6 @@
 import { parseBoolean } from '../../wire/go-flag-values.ts';
 import type { FlagName } from './flags.ts';
-import { refuse, type Values } from './values.ts';
+import { rejectValue, type Values } from './values.ts';
 
 /** A feature gate, with the former flag that it replaces if that flag has an effect here. */
 interface Gate {
@@ -33,11 +33,11 @@ export function readGates(values: Values, warnings: string[]): ReadonlyMap<strin
     const [name = '', text, more] = each.split('=').map((part) => part.trim());
     const gate = Object.hasOwn(GATES, name) ? GATES[name] : undefined;
     if (gate === undefined)
-      refuse(`${label}: "${name}" is not a feature gate; use one of ${Object.keys(GATES).join(', ')}`);
+      rejectValue(`${label}: "${name}" is not a feature gate; use one of ${Object.keys(GATES).join(', ')}`);
     const open = text === undefined || more !== undefined ? undefined : parseBoolean(text);
-    if (open === undefined) refuse(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
+    if (open === undefined) rejectValue(`${label}: "${each}" is not accepted; write ${name}=true or ${name}=false`);
     if (gate.before !== undefined && values.has(gate.before))
-      refuse(`${label}: ${name} and ${values.label(gate.before)} are both given; omit the flag`);
+      rejectValue(`${label}: ${name} and ${values.label(gate.before)} are both given; omit the flag`);
     if (gate.why !== undefined) warnings.push(`${label}: ${name} has no effect: ${gate.why}`);
     gates.set(name, open);
   }

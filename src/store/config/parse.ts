@@ -13,7 +13,7 @@ import { FLAGS } from './flags.ts';
 import type { Given } from './given-values.ts';
 import type { EtcdCompaction, EtcdLogSettings, EtcdSettings } from './settings.ts';
 import { isSecure, tlsOf } from './tls.ts';
-import { refuse, Values } from './values.ts';
+import { rejectValue, Values } from './values.ts';
 
 /** Value of `--auth-token` with resolved file names. `createTokens` validates the options. */
 function authTokenOf(values: Values): string {
@@ -55,7 +55,7 @@ export function settingsOf(given: Given, surroundings: EtcdParseOptions): EtcdPa
   const advertise = advertiseOf(values, listen, surroundings);
   const raft = raftOf(values, !given.has('heartbeat-interval') && !given.has('election-timeout'));
   if (!surroundings.fromFile && given.has('listen-client-urls') && !given.has('advertise-client-urls')) {
-    refuse('--advertise-client-urls is required with --listen-client-urls: give the addresses that clients use');
+    rejectValue('--advertise-client-urls is required with --listen-client-urls: give the addresses that clients use');
   }
   const tls = tlsOf(values, listen, warnings);
   const name = values.text('name');
@@ -120,7 +120,7 @@ function* uselessFlags(given: Given): Generator<string> {
     const flag = FLAGS.get(name);
     if (flag === undefined || flag.use === 'used') continue;
     if (flag.use === 'refused') {
-      if (text !== flag.initial) refuse(`${label}=${text}: ${flag.help}`);
+      if (text !== flag.initial) rejectValue(`${label}=${text}: ${flag.help}`);
     } else if (flag.harmless?.includes(text) !== true) yield `${label} has no effect: ${flag.help}`;
   }
 }
@@ -147,7 +147,7 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
   for (const [name, urls] of checked) {
     for (const { path, host, text } of urls) {
       if (path !== undefined || host === 'localhost' || isIP(host.split('%')[0] ?? '') !== 0) continue;
-      refuse(
+      rejectValue(
         `${values.label(name)}: the host of "${text}" must be an IP address or localhost; 0.0.0.0 is all addresses`,
       );
     }
@@ -158,7 +158,7 @@ function checkBinding(values: Values, listen: EtcdSettings['listen']): void {
     rejectDuplicates([...listen.peer, ...client, ...listen.clientHttp, ...listen.metrics]);
   }
   if (listen.client.length === 0 && values.has('advertise-client-urls')) {
-    refuse(`${values.label('listen-client-urls')} is empty; name at least one address`);
+    rejectValue(`${values.label('listen-client-urls')} is empty; name at least one address`);
   }
 }
 
@@ -168,7 +168,7 @@ function rejectDuplicates(urls: readonly EtcdUrl[]): void {
     const place = path ?? `${host}:${port}`;
     const other = used.get(place);
     if (other !== undefined && port !== 0)
-      refuse(`${other} and ${text} are the same address; give each of them a different port`);
+      rejectValue(`${other} and ${text} are the same address; give each of them a different port`);
     used.set(place, text);
   }
 }
@@ -185,7 +185,7 @@ function advertiseOf(
     const urls = values.urls(name);
     const bare = urls.find((url) => url.path === undefined && url.host === '');
     if (bare !== undefined)
-      refuse(`${values.label(name)}: "${bare.text}" has no host; write ${bare.scheme}://HOST:PORT`);
+      rejectValue(`${values.label(name)}: "${bare.text}" has no host; write ${bare.scheme}://HOST:PORT`);
     const [first] = bound;
     if (values.has(name) || first?.host !== '0.0.0.0' || defaultHost === undefined) return urls;
     const host = isIP(defaultHost) === 6 ? `[${defaultHost}]` : defaultHost;
@@ -202,15 +202,16 @@ function raftOf(values: Values, adapts: boolean): EtcdSettings['raft'] {
   const electionMs = values.number('election-timeout');
   const heartbeat = values.label('heartbeat-interval');
   const election = values.label('election-timeout');
-  if (heartbeatMs <= 0) refuse(`${heartbeat} is 0; give a number of milliseconds, usually 100`);
+  if (heartbeatMs <= 0) rejectValue(`${heartbeat} is 0; give a number of milliseconds, usually 100`);
   if (electionMs <= 0)
-    refuse(`${election} is 0; give a number of milliseconds, usually ten times the heartbeat interval`);
+    rejectValue(`${election} is 0; give a number of milliseconds, usually ten times the heartbeat interval`);
   if (5 * heartbeatMs > electionMs) {
-    refuse(
+    rejectValue(
       `${election} is ${electionMs} ms; it must be at least five times the heartbeat interval of ${heartbeatMs} ms`,
     );
   }
-  if (electionMs > MAX_ELECTION_MS) refuse(`${election} is ${electionMs} ms; it must be at most ${MAX_ELECTION_MS} ms`);
+  if (electionMs > MAX_ELECTION_MS)
+    rejectValue(`${election} is ${electionMs} ms; it must be at most ${MAX_ELECTION_MS} ms`);
   return {
     heartbeatMs,
     electionMs,
@@ -251,25 +252,25 @@ function maxLearnersOf(values: Values): number {
   const name = newest(values, 'max-learners');
   const most = values.number(name);
   if (most < 1 || most > MAX_LEARNERS)
-    refuse(`${values.label(name)} is ${most}; a cluster may have 1 to ${MAX_LEARNERS}`);
+    rejectValue(`${values.label(name)} is ${most}; a cluster may have 1 to ${MAX_LEARNERS}`);
   return most;
 }
 
 function compactionOf(values: Values): EtcdCompaction | undefined {
   const mode = values.text('auto-compaction-mode');
   if (mode !== 'periodic' && mode !== 'revision') {
-    refuse(`${values.label('auto-compaction-mode')}: "${mode}" is not accepted; give periodic or revision`);
+    rejectValue(`${values.label('auto-compaction-mode')}: "${mode}" is not accepted; give periodic or revision`);
   }
   const text = values.text('auto-compaction-retention');
   const label = values.label('auto-compaction-retention');
   const plain = /^\+?\d+$/.test(text) ? Number(text) : undefined;
   if (mode === 'revision') {
-    if (plain === undefined) refuse(`${label}: "${text}" is not a number of revisions; give one such as 1000`);
+    if (plain === undefined) rejectValue(`${label}: "${text}" is not a number of revisions; give one such as 1000`);
     return plain === 0 ? undefined : { mode, revisions: plain };
   }
   const retentionMs = plain === undefined ? parseDuration(text) : plain * 3_600_000;
   if (retentionMs === undefined || retentionMs < 0) {
-    refuse(`${label}: "${text}" is not accepted; give hours, or a duration with its unit such as 5m`);
+    rejectValue(`${label}: "${text}" is not accepted; give hours, or a duration with its unit such as 5m`);
   }
   return retentionMs === 0 ? undefined : { mode, retentionMs };
 }
@@ -289,7 +290,7 @@ function whitelistOf(values: Values): ReadonlySet<string> | undefined {
 function logOf(values: Values): EtcdLogSettings {
   const logger = values.text('logger');
   if (logger !== 'zap' && logger !== 'capnslog') {
-    refuse(`${values.label('logger')}: "${logger}" is not accepted; give zap`);
+    rejectValue(`${values.label('logger')}: "${logger}" is not accepted; give zap`);
   }
   const level = values.boolean('debug') ? 'debug' : values.text('log-level');
   const outputs = values.list(values.has('log-outputs') || !values.has('log-output') ? 'log-outputs' : 'log-output');

@@ -2,7 +2,7 @@ import { chooseCiphers } from '../../wire/cipher-suites.ts';
 import type { EtcdUrl } from '../../wire/go-flag-values.ts';
 import type { FlagName } from './flags.ts';
 import type { EtcdPeerTlsSettings, EtcdSettings, EtcdTlsLimits, EtcdTlsSettings } from './settings.ts';
-import { refuse, type Values } from './values.ts';
+import { rejectValue, type Values } from './values.ts';
 
 export const isSecure = ({ scheme }: EtcdUrl): boolean => scheme === 'https' || scheme === 'unixs';
 
@@ -33,7 +33,7 @@ function pairOf(values: Values, cert: FlagName, key: FlagName): readonly [string
   const files = [values.file(cert), values.file(key)] as const;
   if ((files[0] === undefined) !== (files[1] === undefined)) {
     const [there, missing] = files[0] === undefined ? [key, cert] : [cert, key];
-    refuse(`${values.label(there)} is given without --${missing}; give both or neither`);
+    rejectValue(`${values.label(there)} is given without --${missing}; give both or neither`);
   }
   return files;
 }
@@ -60,7 +60,7 @@ function peerTlsOf(values: Values): EtcdPeerTlsSettings {
   const allowedCommonNames = values.list('peer-cert-allowed-cn');
   const allowedHostnames = values.list('peer-cert-allowed-hostname');
   if (allowedCommonNames.length > 0 && allowedHostnames.length > 0) {
-    refuse('--peer-cert-allowed-cn and --peer-cert-allowed-hostname exclude each other; give one of them');
+    rejectValue('--peer-cert-allowed-cn and --peer-cert-allowed-hostname exclude each other; give one of them');
   }
   return {
     certFile,
@@ -79,22 +79,22 @@ function peerTlsOf(values: Values): EtcdPeerTlsSettings {
 function checkTls(urls: readonly EtcdUrl[], tls: EtcdTlsSettings, flags: string): void {
   const secure = urls.find(isSecure);
   if (secure === undefined || tls.certFile !== undefined || tls.automatic) return;
-  refuse(`${secure.text} needs a certificate: give ${flags}`);
+  rejectValue(`${secure.text} needs a certificate: give ${flags}`);
 }
 
 function tlsLimitsOf(values: Values, warnings: string[]): EtcdTlsLimits {
   const { ciphers, weak, unknown } = chooseCiphers(values.list('cipher-suites'));
   if (unknown !== undefined) {
-    refuse(
+    rejectValue(
       `${values.label('cipher-suites')}: "${unknown}" is not a cipher suite of Go; give names such as TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`,
     );
   }
   for (const name of weak) warnings.push(`${values.label('cipher-suites')}: ${name} is insecure and omitted`);
   const minVersion = values.text('tls-min-version') === 'TLS1.3' ? 'TLSv1.3' : 'TLSv1.2';
   const maxVersion = values.text('tls-max-version') === 'TLS1.2' ? 'TLSv1.2' : 'TLSv1.3';
-  if (minVersion > maxVersion) refuse('--tls-min-version is above --tls-max-version; swap them');
+  if (minVersion > maxVersion) rejectValue('--tls-min-version is above --tls-max-version; swap them');
   if (ciphers !== undefined && minVersion === 'TLSv1.3') {
-    refuse('--cipher-suites are those of TLS 1.2, which --tls-min-version=TLS1.3 excludes; omit one of them');
+    rejectValue('--cipher-suites are those of TLS 1.2, which --tls-min-version=TLS1.3 excludes; omit one of them');
   }
   return { minVersion, maxVersion, ciphers, selfSignedYears: values.number('self-signed-cert-validity') };
 }

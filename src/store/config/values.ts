@@ -5,7 +5,7 @@ import { type EtcdUrl, parseBoolean, parseInteger, parseUrls } from '../../wire/
 import { FLAGS, type FlagName } from './flags.ts';
 import { EtcdUsageProblem, type Given } from './given-values.ts';
 
-export function refuse(message: string): never {
+export function rejectValue(message: string): never {
   throw new EtcdUsageProblem(1, message);
 }
 
@@ -61,6 +61,6 @@ export class Values {
   urls(name: FlagName): readonly EtcdUrl[] {
     const text = this.text(name);
     const urls = text === '' ? [] : parseUrls(text);
-    return 'problem' in urls ? refuse(`${this.label(name)}: ${urls.problem}`) : urls;
+    return 'problem' in urls ? rejectValue(`${this.label(name)}: ${urls.problem}`) : urls;
   }
 }

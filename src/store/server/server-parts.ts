@@ -6,7 +6,7 @@ import { costLikeBcrypt, scryptHasher } from '../auth/password.ts';
 import { Promoter } from '../membership/promoter.ts';
 import { Engine } from '../replication/engine.ts';
 import { EngineEvents } from '../replication/engine-events.ts';
-import { Corruption } from '../replication/maintenance/corruption.ts';
+import { CorruptionCheck } from '../replication/maintenance/corruption.ts';
 import { FullDisk } from '../replication/maintenance/full-disk.ts';
 import { LogLevel, LogLevels } from '../replication/maintenance/log-level.ts';
 import { Maintenance } from '../replication/maintenance/maintenance.ts';
@@ -38,7 +38,7 @@ export interface Parts {
   readonly requireLeader: RequireLeader;
   readonly promoter: Promoter;
   readonly levels: LogLevels;
-  readonly corruption: Corruption;
+  readonly corruption: CorruptionCheck;
   readonly peerQueries: PeerQueries;
   readonly leaseQuorum: LeaseQuorum;
   readonly maintenance: Maintenance;
@@ -158,6 +158,6 @@ function replicated({
       onRequest: deps.levelOnRequest === true,
       fetchLevel: (member) => open.connectedPeers.members(member, REQUEST_TIMEOUT_MS),
     }),
-    corruption: new Corruption({ engine, storage, clock, log, peers, command, compareMs: deps.compareMs ?? 0 }),
+    corruption: new CorruptionCheck({ engine, storage, clock, log, peers, command, compareMs: deps.compareMs ?? 0 }),
   };
 }

@@ -6,7 +6,7 @@ import { encodeJoining, hex, type Member, memberIdOf } from '../membership/clust
 import type { Engine } from '../replication/engine.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import { answer } from './rpc-errors.ts';
+import { answerUnary } from './rpc-errors.ts';
 
 export interface ClusterServiceDeps {
   readonly engine: Engine;
@@ -42,25 +42,25 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
 
   return {
     '/etcdserverpb.Cluster/MemberList': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { flag } = decode(message);
         if (flag) await engine.upToDate();
         return answerWithMembers();
       }),
     '/etcdserverpb.Cluster/MemberAdd': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { urls, learner } = decodeAdd(message);
         const added = await addMember(deps, urls, learner);
         return answerWithMembers(added);
       }),
     '/etcdserverpb.Cluster/MemberRemove': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { id } = decode(message);
         await removeMember(deps, id);
         return answerWithMembers();
       }),
     '/etcdserverpb.Cluster/MemberUpdate': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { id, urls } = decode(message);
         engine.requireLeader();
         if (cluster.get(id) === undefined) throw new CodedError('member-not-found', id);
@@ -69,7 +69,7 @@ export function clusterService(deps: ClusterServiceDeps): UnaryHandlers {
         return answerWithMembers();
       }),
     '/etcdserverpb.Cluster/MemberPromote': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { id } = decode(message);
         await promoteMember(deps, id);
         return answerWithMembers();

@@ -13,7 +13,7 @@ import { checkDelete, checkPut, checkRange, checkTxn } from '../core/mvcc/txn-ch
 import type { Engine } from '../replication/engine.ts';
 import type { WriteOptions } from '../replication/maintenance/space.ts';
 import type { Encoder } from './encode.ts';
-import { answer, REQUEST_TOO_LARGE } from './rpc-errors.ts';
+import { answerUnary, REQUEST_TOO_LARGE } from './rpc-errors.ts';
 
 export type UnaryHandlers = Readonly<Record<string, (message: Uint8Array, call: UnaryCall) => void>>;
 
@@ -51,12 +51,12 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
     (work: (message: Uint8Array, call: UnaryCall) => Promise<Uint8Array>) =>
     (message: Uint8Array, call: UnaryCall): void => {
       if (message.length > requestBytes) call.fail(REQUEST_TOO_LARGE.code, REQUEST_TOO_LARGE.message);
-      else answer(call, log, () => work(message, call));
+      else answerUnary(call, log, () => work(message, call));
     };
 
   return {
     '/etcdserverpb.KV/Range': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const request = decodeRangeRequest(message);
         checkRange(request);
         const { answer: range, revision } = await engine.range(request);
@@ -78,7 +78,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
       return encoder.deleted(result.deleted, result.previous, decision.revision);
     }),
     '/etcdserverpb.KV/Txn': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const request = decodeTxnRequest(message);
         checkTxn(request, transactionOperations);
         // Read-only transactions do not go through the log, so the limit does not apply.
@@ -88,7 +88,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
         return encoder.txn(await engine.txn(request, how(call)));
       }),
     '/etcdserverpb.KV/Compact': (message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const reader = new Reader(message);
         let revision = 0;
         let physical = false;

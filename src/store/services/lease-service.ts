@@ -11,7 +11,7 @@ import type { Encoder } from './encode.ts';
 import { KeepAliveStream } from './keep-alive-stream.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { LeaseQuorum } from './lease-quorum.ts';
-import { answer } from './rpc-errors.ts';
+import { answerUnary } from './rpc-errors.ts';
 
 /** Counters for metrics. */
 export interface LeaseCounts {
@@ -173,7 +173,7 @@ export class LeaseService {
     const { machine } = engine;
     return {
       '/etcdserverpb.Lease/LeaseGrant': (message, call) =>
-        answer(call, log, async () => {
+        answerUnary(call, log, async () => {
           const [ttl, id] = firstNumbers(message);
           const lease = await engine.grantLease(id === 0n ? this.#unusedId() : id, Number(ttl));
           this.#counts.granted += 1;
@@ -181,14 +181,14 @@ export class LeaseService {
           return encoder.begin(machine.visible).big(2, lease.id).int(3, lease.ttlSeconds).finish();
         }),
       '/etcdserverpb.Lease/LeaseRevoke': (message, call) =>
-        answer(call, log, async () => {
+        answerUnary(call, log, async () => {
           await engine.revokeLease(firstNumbers(message)[0]);
           this.#counts.revoked += 1;
           this.#arm();
           return encoder.begin(machine.visible).finish();
         }),
       '/etcdserverpb.Lease/LeaseTimeToLive': (message, call) =>
-        answer(call, log, () => {
+        answerUnary(call, log, () => {
           const [id, withKeys] = firstNumbers(message);
           engine.requireLeader();
           const lease = machine.leases.get(id);
@@ -200,7 +200,7 @@ export class LeaseService {
           return out.finish();
         }),
       '/etcdserverpb.Lease/LeaseLeases': (_message, call) =>
-        answer(call, log, () => {
+        answerUnary(call, log, () => {
           const out = encoder.begin(machine.visible);
           for (const id of machine.leases.ids()) {
             const mark = out.begin(2);
@@ -213,7 +213,7 @@ export class LeaseService {
 
   /** Handlers for forwarded requests besides unary calls: single requests of keep-alive streams. */
   get peerHandlers(): UnaryHandlers {
-    return { [KEEP_ALIVE]: (message, call) => answer(call, this.#deps.log, () => this.renew(message)) };
+    return { [KEEP_ALIVE]: (message, call) => answerUnary(call, this.#deps.log, () => this.renew(message)) };
   }
 
   /** `LeaseKeepAlive`. The TTL of an expired lease is 0. */

@@ -4,7 +4,7 @@ import type { Engine } from '../replication/engine.ts';
 import type { LogLevels } from '../replication/maintenance/log-level.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import { answer } from './rpc-errors.ts';
+import { answerUnary } from './rpc-errors.ts';
 
 interface LevelServiceDeps {
   readonly levels: LogLevels;
@@ -16,12 +16,12 @@ interface LevelServiceDeps {
 export function levelService({ levels, engine, encoder, log }: LevelServiceDeps): UnaryHandlers {
   return {
     '/hyperedge.Cluster/Level': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { level, supported } = levels.report;
         return encoder.begin(engine.machine.visible).int(2, level).int(3, supported).finish();
       }),
     '/hyperedge.Cluster/RaiseLevel': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { level, supported } = await levels.raise();
         return encoder.begin(engine.machine.visible).int(2, level).int(3, supported).finish();
       }),

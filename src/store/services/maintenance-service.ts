@@ -12,7 +12,7 @@ import type { Command } from '../replication/peers/entry-codec.ts';
 import type { Encoder } from './encode.ts';
 import type { UnaryHandlers } from './kv-service.ts';
 import type { EtcdMetrics } from './metrics/metrics.ts';
-import { answer, failureOf } from './rpc-errors.ts';
+import { answerUnary, failureOf } from './rpc-errors.ts';
 import { ETCD_VERSION } from './version.ts';
 
 export interface MaintenanceDeps {
@@ -61,12 +61,13 @@ export class MaintenanceService {
     const encoder = this.#encoder;
     const log = this.#log;
     return {
-      '/etcdserverpb.Maintenance/Status': (_message, call) => answer(call, log, () => this.#status()),
-      '/etcdserverpb.Maintenance/Alarm': (message, call) => answer(call, log, () => this.#alarm(message)),
-      '/etcdserverpb.Maintenance/MoveLeader': (message, call) => answer(call, log, () => this.#moveLeader(message)),
-      '/etcdserverpb.Maintenance/Downgrade': (message, call) => answer(call, log, () => this.#downgrade(message)),
+      '/etcdserverpb.Maintenance/Status': (_message, call) => answerUnary(call, log, () => this.#status()),
+      '/etcdserverpb.Maintenance/Alarm': (message, call) => answerUnary(call, log, () => this.#alarm(message)),
+      '/etcdserverpb.Maintenance/MoveLeader': (message, call) =>
+        answerUnary(call, log, () => this.#moveLeader(message)),
+      '/etcdserverpb.Maintenance/Downgrade': (message, call) => answerUnary(call, log, () => this.#downgrade(message)),
       '/etcdserverpb.Maintenance/Defragment': (_message, call) =>
-        answer(call, log, async () => {
+        answerUnary(call, log, async () => {
           this.#metrics.defragsUnderWay += 1;
           try {
             await this.#timed(this.#metrics.defragSeconds, () => this.#storage.defragment());
@@ -76,7 +77,7 @@ export class MaintenanceService {
           return encoder.begin(machine.visible).finish();
         }),
       '/etcdserverpb.Maintenance/Hash': (_message, call) =>
-        answer(call, log, async () => {
+        answerUnary(call, log, async () => {
           const hash = await this.#timed(this.#metrics.hashSeconds, () => this.#storage.hash(machine.visible));
           return encoder
             .begin(machine.visible)
@@ -84,7 +85,7 @@ export class MaintenanceService {
             .finish();
         }),
       '/etcdserverpb.Maintenance/HashKV': (message, call) =>
-        answer(call, log, async () => {
+        answerUnary(call, log, async () => {
           const { hash, compacted, revision } = await this.hashKv(Number(firstNumbers(message)[0]));
           // A compaction revision of -1 means never compacted. etcd 3.6 added the field for the hash revision.
           const compactRevision = compacted === 0 ? -1 : compacted;

@@ -8,12 +8,12 @@ import { Writer } from '../../wire/protobuf/protobuf.ts';
 import type { StoreLog } from '../disk/port.ts';
 import type { Engine } from '../replication/engine.ts';
 import type { UnaryHandlers } from './kv-service.ts';
-import { answer } from './rpc-errors.ts';
+import { answerUnary } from './rpc-errors.ts';
 
 export function recoveryService(engine: Engine, storage: StoreLog, log: Log): UnaryHandlers {
   return {
     '/hyperedge.Recovery/LogEnd': (_message, call) =>
-      answer(call, log, async () => {
+      answerUnary(call, log, async () => {
         const { replica, machine, cluster } = engine;
         const { lastIndex, commit } = replica.raft.status();
         let lastRevision = machine.visible;

@@ -135,7 +135,7 @@ export function failureOf(error: unknown, log: Log): RpcFailure {
 }
 
 /** Runs a unary handler that returns a message or throws. */
-export function answer(call: UnaryCall, log: Log, work: () => Promise<RpcMessage> | RpcMessage): void {
+export function answerUnary(call: UnaryCall, log: Log, work: () => Promise<RpcMessage> | RpcMessage): void {
   const fail = (error: unknown): void => {
     if (call.redirect !== undefined && error instanceof CodedError && error.code === 'not-leader') {
       call.redirect();

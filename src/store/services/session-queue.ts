@@ -19,7 +19,7 @@ import {
 } from '../core/messages/kv.ts';
 import type { WatchResponse } from '../core/messages/watch.ts';
 import type { LocalClient, LocalReceiver } from './local-client.ts';
-import { answer, RpcFailed } from './rpc-errors.ts';
+import { answerUnary, RpcFailed } from './rpc-errors.ts';
 
 /** Session TTL of etcd's client if the caller passes no lease. */
 const SESSION_TTL_SECONDS = 60;
@@ -186,7 +186,7 @@ export async function releaseAfterFailure(client: LocalClient, place: Place): Pr
  * etcd, errors of the store therefore reach the caller with the status Unknown.
  */
 export function answerSession(call: UnaryCall, log: Log, work: () => Promise<Uint8Array>): void {
-  answer(call, log, () =>
+  answerUnary(call, log, () =>
     work().catch((error: unknown) => {
       throw error instanceof RpcFailed && error.code !== RpcCode.cancelled
         ? new RpcFailed(RpcCode.unknown, error.message)

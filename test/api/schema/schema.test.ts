@@ -9,9 +9,9 @@ import { builtinKinds, subresourceKinds } from '../../../src/api/registry/index.
 import { servedAs } from '../../../src/api/registry/versions.ts';
 import {
   type ListNode,
-  nodeAt,
   type SchemaNode,
   schemaNameOf,
+  schemaNodeAt,
   schemaOf,
   schemaOfType,
   typeNames,
@@ -22,7 +22,7 @@ import { MESSAGES } from '../../../src/apiserver/http/protobuf/generated/message
 const pod = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
 
 function listAt(...path: string[]): ListNode {
-  const node = nodeAt(pod, ...path);
+  const node = schemaNodeAt(pod, ...path);
   assert.ok(node?.kind === 'list', path.join('.'));
   return node;
 }
@@ -94,15 +94,15 @@ test('merge rules of all fields equal the golden file', () => {
   assert.equal(listAt('metadata', 'finalizers').listType, 'set');
   assert.deepEqual(listAt('metadata', 'ownerReferences').mapKeys, ['uid']);
   assert.deepEqual([listAt('status', 'hostIPs').listType, listAt('status', 'hostIPs').patchMergeKey], ['atomic', 'ip']);
-  const selector = nodeAt(pod, 'spec', 'nodeSelector');
+  const selector = schemaNodeAt(pod, 'spec', 'nodeSelector');
   assert.ok(selector?.kind === 'map' && selector.atomic);
   const deployment = schemaOf({ group: 'apps', version: 'v1', kind: 'Deployment' });
-  const strategy = nodeAt(deployment, 'spec', 'strategy');
+  const strategy = schemaNodeAt(deployment, 'spec', 'strategy');
   assert.deepEqual(strategy?.patchStrategy, ['retainKeys']);
-  const labelSelector = nodeAt(deployment, 'spec', 'selector');
+  const labelSelector = schemaNodeAt(deployment, 'spec', 'selector');
   assert.ok(labelSelector?.kind === 'object' && labelSelector.atomic);
   const service = schemaOf({ group: '', version: 'v1', kind: 'Service' });
-  const servicePorts = nodeAt(service, 'spec', 'ports');
+  const servicePorts = schemaNodeAt(service, 'spec', 'ports');
   assert.ok(servicePorts?.kind === 'list');
   assert.deepEqual([servicePorts.mapKeys, servicePorts.patchMergeKey], [['port', 'protocol'], 'port']);
 });
@@ -120,12 +120,16 @@ test('schemas have the types of scalars', () => {
     [['spec', 'hostNetwork'], 'boolean'],
   ];
   for (const [path, type] of types) {
-    const node: SchemaNode | undefined = nodeAt(pod, ...path);
+    const node: SchemaNode | undefined = schemaNodeAt(pod, ...path);
     assert.equal(node?.kind === 'scalar' ? node.type : node?.kind, type, path.join('.'));
   }
-  const lease = nodeAt(schemaOf({ group: 'coordination.k8s.io', version: 'v1', kind: 'Lease' }), 'spec', 'renewTime');
+  const lease = schemaNodeAt(
+    schemaOf({ group: 'coordination.k8s.io', version: 'v1', kind: 'Lease' }),
+    'spec',
+    'renewTime',
+  );
   assert.ok(lease?.kind === 'scalar' && lease.type === 'date-time-micro');
-  const secret = nodeAt(schemaOf({ group: '', version: 'v1', kind: 'Secret' }), 'data', 'x');
+  const secret = schemaNodeAt(schemaOf({ group: '', version: 'v1', kind: 'Secret' }), 'data', 'x');
   assert.ok(secret?.kind === 'scalar' && secret.type === 'byte');
 });
 

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from '../../../src/api/meta/object.ts';
 import { applyDefaults } from '../../../src/api/structural/defaults.ts';
 import { validateSchema } from '../../../src/api/structural/definition-rules.ts';
 import { parseJsonPath } from '../../../src/api/structural/json-paths.ts';
-import { prune } from '../../../src/api/structural/prune.ts';
+import { pruneUnknownFields } from '../../../src/api/structural/prune.ts';
 import { parseSchema } from '../../../src/api/structural/schema.ts';
 import { validateLists, validateValue } from '../../../src/api/structural/validate.ts';
 
@@ -86,14 +86,14 @@ describe('pruning by structural schemas', () => {
       const raw = of({ spec: randomSchema(random, 0), status: randomSchema(random, 0) });
       const value = { kind: 'X', spec: randomValue(random, 0), status: randomValue(random, 0), other: 1 };
       const expected = prunedSlowly(raw, value, true);
-      prune(schema(raw), value);
+      pruneUnknownFields(schema(raw), value);
       assert.deepEqual(value, expected);
     }
   });
 
   it('pruning treats names of prototype members like other names', () => {
     const value = JSON.parse('{"spec":{"__proto__":{"polluted":1},"constructor":{"x":1},"ok":1}}') as JsonObject;
-    const dropped = prune(schema(of({ spec: of({ ok: { type: 'integer' } }) })), value);
+    const dropped = pruneUnknownFields(schema(of({ spec: of({ ok: { type: 'integer' } }) })), value);
     assert.deepEqual(dropped, ['spec.__proto__', 'spec.constructor']);
     assert.equal(JSON.stringify(value), '{"spec":{"ok":1}}');
     const open = parseSchema(

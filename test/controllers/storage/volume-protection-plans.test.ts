@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../../src/api/generated/core/v1.ts';
 import { claimNames } from '../../../src/api/volumes/pod-claims.ts';
-import { withPlan } from '../../../src/controllers/framework/core/protection-finalizer.ts';
+import { withPlannedFinalizer } from '../../../src/controllers/framework/core/protection-finalizer.ts';
 import { planClaim, usesClaim } from '../../../src/controllers/storage/persistent-volume-claim-protection/plan.ts';
 import { planVolume } from '../../../src/controllers/storage/persistent-volume-protection/plan.ts';
 
@@ -50,8 +50,8 @@ describe('protection of claims and volumes', () => {
 
   it('protection of claims and volumes adds and removes only its own finalizer', () => {
     const object = claim('c', { finalizers: ['other', CLAIM] });
-    assert.deepEqual(withPlan(object, CLAIM, 'remove').metadata?.finalizers, ['other']);
-    assert.deepEqual(withPlan(claim('c', { finalizers: ['other'] }), CLAIM, 'add').metadata?.finalizers, [
+    assert.deepEqual(withPlannedFinalizer(object, CLAIM, 'remove').metadata?.finalizers, ['other']);
+    assert.deepEqual(withPlannedFinalizer(claim('c', { finalizers: ['other'] }), CLAIM, 'add').metadata?.finalizers, [
       'other',
       CLAIM,
     ]);

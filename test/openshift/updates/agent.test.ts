@@ -13,7 +13,7 @@ import {
   REPORT_ANNOTATION,
   WANTED_ANNOTATION,
 } from '../../../src/api/kinds/nodes/nodes/host-report.ts';
-import { announcing } from '../../../src/api/releases/announcement.ts';
+import { announcementConfigMap } from '../../../src/api/releases/announcement.ts';
 import { manifestText, releaseFileName } from '../../../src/api/releases/manifest.ts';
 import { resources } from '../../../src/api/resources.ts';
 import { silentLog } from '../../../src/base/log.ts';
@@ -54,7 +54,7 @@ before(async () => {
   await writeFile(join(root, 'blob'), executable);
   await admin.resource(resources.nodes).create({ metadata: { name: NODE } });
   const signature = signatureOf(text, privateKey);
-  await admin.resource(resources.configMaps).create(announcing({ name: 'release-0.2.0', text, signature }));
+  await admin.resource(resources.configMaps).create(announcementConfigMap({ name: 'release-0.2.0', text, signature }));
 });
 after(async () => {
   await Promise.all([own?.close(), admin?.close()]);

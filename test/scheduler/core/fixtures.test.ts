@@ -10,7 +10,7 @@ import type { ClusterView } from '../../../src/scheduler/core/cluster.ts';
 import { AllocatedDevices } from '../../../src/scheduler/core/devices/allocated-devices.ts';
 import type { DeviceLister } from '../../../src/scheduler/core/devices/device-lister.ts';
 import { dynamicResources } from '../../../src/scheduler/core/filters/devices.ts';
-import { helps } from '../../../src/scheduler/core/hints.ts';
+import { canChangeResult } from '../../../src/scheduler/core/hints.ts';
 import { NodeInfo } from '../../../src/scheduler/core/node-info.ts';
 import { DEFAULT_ARGS } from '../../../src/scheduler/core/plugin-args.ts';
 
@@ -58,8 +58,8 @@ describe('fixtures of a node', () => {
     info.add(podInfoOf(extended));
     assert.match(check(claiming) ?? '', /1 of 1 matching devices in use.*fixture Board_1 is in use as an extended res/);
     const left = { kind: 'PodLeft', pod: podInfoOf(extended) } as const;
-    assert.ok(helps('DynamicResources', podInfoOf(claiming), left));
-    assert.ok(!helps('DynamicResources', podInfoOf(claiming), { ...left, pod: podInfoOf(claiming) }));
+    assert.ok(canChangeResult('DynamicResources', podInfoOf(claiming), left));
+    assert.ok(!canChangeResult('DynamicResources', podInfoOf(claiming), { ...left, pod: podInfoOf(claiming) }));
     info.remove(toUid('extended'));
     assert.equal(check(claiming), undefined);
   });

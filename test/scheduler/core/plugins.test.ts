@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../../src/api/generated/core/v1.ts';
 import { podInfoOf } from '../../../src/api/podspec/scheduling/pod-info.ts';
 import type { FilterName } from '../../../src/scheduler/core/filters/filter.ts';
-import { type ClusterEvent, helps } from '../../../src/scheduler/core/hints.ts';
+import { type ClusterEvent, canChangeResult } from '../../../src/scheduler/core/hints.ts';
 import { DEFAULT_ARGS } from '../../../src/scheduler/core/plugin-args.ts';
 import { feasibleNodesToFind } from '../../../src/scheduler/core/profile.ts';
 import type { VolumeLister } from '../../../src/scheduler/core/volumes/pod-volumes.ts';
@@ -162,5 +162,5 @@ const HINTS: readonly (readonly [FilterName, string, Pod, ClusterEvent, boolean]
 
 for (const [filter, what, waiting, event, expected] of HINTS) {
   test(`${filter} ${expected ? 'retries' : 'does not retry'} a rejected pod for ${what}`, () =>
-    assert.equal(helps(filter, podInfoOf(waiting), event), expected));
+    assert.equal(canChangeResult(filter, podInfoOf(waiting), event), expected));
 }

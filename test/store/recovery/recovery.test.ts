@@ -12,7 +12,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { createSqliteLog } from '../../../src/store/disk/index.ts';
 import { createEtcdServer } from '../../../src/store/index.ts';
 import type { Store } from '../../../src/store/port.ts';
-import { dissenting } from '../../../src/store/replication/maintenance/corruption.ts';
+import { dissentingMembers } from '../../../src/store/replication/maintenance/corruption.ts';
 import { createRpcListener } from '../../../src/wire/grpc/index.ts';
 import { type ClusterMember, cluster } from '../cluster-harness.ts';
 import { clock, connect, remove, temporaryDirectory } from '../harness.ts';
@@ -239,9 +239,9 @@ it('a single member leaves its damaged file unchanged and reports how to restore
 
 it('identifies a member with different data only if a majority has equal hashes', () => {
   const from = (...hashes: number[]): ReadonlyMap<string, number> => new Map(hashes.map((hash, i) => [`m${i}`, hash]));
-  assert.deepEqual(dissenting(from(7, 7, 7), 2), []);
-  assert.deepEqual(dissenting(from(7, 8, 7), 2), ['m1']);
-  assert.deepEqual(dissenting(from(7, 8), 2), ['0']);
-  assert.deepEqual(dissenting(from(7, 8, 9), 2), ['0']);
-  assert.deepEqual(dissenting(from(7, 7, 8, 8, 7), 3), ['m2', 'm3']);
+  assert.deepEqual(dissentingMembers(from(7, 7, 7), 2), []);
+  assert.deepEqual(dissentingMembers(from(7, 8, 7), 2), ['m1']);
+  assert.deepEqual(dissentingMembers(from(7, 8), 2), ['0']);
+  assert.deepEqual(dissentingMembers(from(7, 8, 9), 2), ['0']);
+  assert.deepEqual(dissentingMembers(from(7, 7, 8, 8, 7), 3), ['m2', 'm3']);
 });

@@ -1,7 +1,7 @@
 /** Compiles access to fields, map keys and list elements, and names of types, which look like field access. */
 
 import type { Compilation, Part } from '../compiled-expression.ts';
-import { assignable, BOOL, DYN, formatType, INT, maxSize, optionalOf, STRING, TYPE, type Type } from '../types.ts';
+import { BOOL, DYN, formatType, INT, isAssignable, maxSize, optionalOf, STRING, TYPE, type Type } from '../types.ts';
 import { CelMap, EvaluationError, isList, keyOf, Optional, TypeValue, type Value } from '../values.ts';
 import { dottedName, type Expr } from './ast.ts';
 
@@ -37,7 +37,7 @@ export function compileSelect(compiler: Compilation, expr: Extract<Expr, { op: '
     if (known === undefined) return compiler.fail(at, `undefined field '${field}'`);
     type = known;
   } else if (inner.kind === 'map') {
-    if (!assignable(inner.key, STRING, new Map()))
+    if (!isAssignable(inner.key, STRING, new Map()))
       return compiler.fail(at, `type '${formatType(inner)}' does not support field selection`);
     type = inner.value;
   } else if (inner.kind === 'opaque') return compiler.fail(at, `unexpected failed resolution of '${inner.name}'`);
@@ -85,10 +85,10 @@ export function compileIndex(compiler: Compilation, optional: boolean, args: rea
   const inner = target.type.kind === 'optional' ? target.type.of : target.type;
   let type: Type = DYN;
   if (inner.kind === 'list') {
-    if (!assignable(INT, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
+    if (!isAssignable(INT, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
     type = inner.of;
   } else if (inner.kind === 'map') {
-    if (!assignable(inner.key, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
+    if (!isAssignable(inner.key, index.type, new Map())) return compiler.mismatch('_[_]', args, at);
     type = inner.value;
   } else if (inner.kind !== 'dyn') return compiler.mismatch('_[_]', args, at);
   const shows = optional || target.type.kind === 'optional';

@@ -1,7 +1,7 @@
 /** Compiles literals: constants, lists, maps and messages. */
 
 import type { Compilation, Part } from '../compiled-expression.ts';
-import { assignable, BOOL, formatType, INT, join, listOf, mapOf, sameType, type Type } from '../types.ts';
+import { BOOL, formatType, INT, isAssignable, joinTypes, listOf, mapOf, sameType, type Type } from '../types.ts';
 import { EntryMap, keyOf, type MapKey, mapKey, Optional, StructValue, Uint, type Value } from '../values.ts';
 import type { Expr } from './ast.ts';
 
@@ -46,7 +46,7 @@ export function compileList(compiler: Compilation, expr: Extract<Expr, { op: 'li
   const placed = itemTypes.map((type, index) => ({ type, at: expr.items[index]?.value.at ?? expr.at }));
   checkAlike(compiler, placed);
   const [first, ...rest] = itemTypes;
-  const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(join, first);
+  const of: Type = first === undefined ? { kind: 'param', name: '_' } : rest.reduce(joinTypes, first);
   const shared = {
     type: listOf(of, items.length),
     items: placed,
@@ -93,8 +93,8 @@ export function compileMap(compiler: Compilation, expr: Extract<Expr, { op: 'map
     entries.map((each, index) => ({ type: plain(each), at: places[index]?.value.at ?? expr.at })),
   );
   const empty: Type = { kind: 'param', name: '_' };
-  const key = first === undefined ? empty : rest.reduce((type, each) => join(type, each.key.type), first.key.type);
-  const value = first === undefined ? empty : rest.reduce((type, each) => join(type, plain(each)), plain(first));
+  const key = first === undefined ? empty : rest.reduce((type, each) => joinTypes(type, each.key.type), first.key.type);
+  const value = first === undefined ? empty : rest.reduce((type, each) => joinTypes(type, plain(each)), plain(first));
   const shared = {
     type: mapOf(key, value, entries.length),
     cost: entries.reduce((sum, each) => sum + each.key.cost + each.value.cost, MAP_COST),
@@ -143,7 +143,7 @@ export function compileStruct(compiler: Compilation, expr: Extract<Expr, { op: '
     if (declared === undefined) compiler.fail(at, `undefined field '${name}'`);
     else {
       const given = optional && part.type.kind === 'optional' ? part.type.of : part.type;
-      if (!assignable(declared, given, new Map())) {
+      if (!isAssignable(declared, given, new Map())) {
         compiler.fail(
           at,
           `expected type of field '${name}' is '${formatType(declared)}' but provided type is '${formatType(given)}'`,

@@ -4,10 +4,10 @@
  */
 
 import type { Environment, Frame, Part, Program, Structure } from '../compiled-expression.ts';
-import { equal } from '../equality.ts';
-import { fitting, perCharacter, sizesOf } from '../functions.ts';
-import { metered } from '../meter.ts';
-import { assignable, BOOL, DYN, formatType, join, maxSize, type Type } from '../types.ts';
+import { celEqual } from '../equality.ts';
+import { perCharacter, selectOverload, sizesOf } from '../functions.ts';
+import { withBudget } from '../meter.ts';
+import { BOOL, DYN, formatType, isAssignable, joinTypes, maxSize, type Type } from '../types.ts';
 import { EvaluationError, keyOf, type Value } from '../values.ts';
 import { CompileError, dottedName, type Expr, ProgramError } from './ast.ts';
 import { compileIndex, compileSelect, typeName } from './compile-access.ts';
@@ -38,7 +38,7 @@ export function compile(source: string, environment: Environment): Program {
     evaluate(value, budget) {
       const frame: Frame = { slots: new Array<Value>(slots).fill(null), budget };
       for (const [slot, name] of names.entries()) if (used.has(name)) frame.slots[slot] = value(name);
-      return metered(budget, () => part.run(frame));
+      return withBudget(budget, () => part.run(frame));
     },
   };
 }
@@ -237,10 +237,11 @@ export class Compiler {
 
   #conditional(args: readonly Part[], at: number): Part {
     const [condition, then, otherwise] = args as [Part, Part, Part];
-    const fits = assignable(then.type, otherwise.type, new Map()) || assignable(otherwise.type, then.type, new Map());
+    const fits =
+      isAssignable(then.type, otherwise.type, new Map()) || isAssignable(otherwise.type, then.type, new Map());
     if (!isBool(condition) || !fits) return this.mismatch('_?_:_', args, at);
     return {
-      type: join(then.type, otherwise.type),
+      type: joinTypes(then.type, otherwise.type),
       cost: condition.cost + Math.max(then.cost, otherwise.cost),
       size: Math.max(then.size, otherwise.size),
       run(frame) {
@@ -253,7 +254,7 @@ export class Compiler {
 
   #equality(positive: boolean, args: readonly Part[], at: number): Part {
     const [left, right] = args as [Part, Part];
-    const fits = assignable(left.type, right.type, new Map()) || assignable(right.type, left.type, new Map());
+    const fits = isAssignable(left.type, right.type, new Map()) || isAssignable(right.type, left.type, new Map());
     if (!fits) return this.mismatch(positive ? '_==_' : '_!=_', args, at);
     const own = (sizes: readonly number[]): number => perCharacter(Math.min(...sizes));
     return {
@@ -264,7 +265,7 @@ export class Compiler {
         const a = left.run(frame);
         const b = right.run(frame);
         frame.budget.spend(own(sizesOf([a, b])));
-        return equal(a, b) === positive;
+        return celEqual(a, b) === positive;
       },
     };
   }
@@ -288,7 +289,7 @@ export class Compiler {
     const items = args.map(largestItem);
     const shortest = args.map(({ constant, size }) => (constant === undefined ? 0 : size));
     const own = Math.max(...found.map(({ overload }) => (overload.estimate ?? overload.cost)?.(sizes, items) ?? 1));
-    const result = found.reduce((type, each) => join(type, each.result), first.result);
+    const result = found.reduce((type, each) => joinTypes(type, each.result), first.result);
     const largest = Math.max(
       ...found.map(({ overload }) => overload.size?.(sizes, items, shortest) ?? Number.POSITIVE_INFINITY),
     );
@@ -307,7 +308,7 @@ export class Compiler {
       size: sized ? largest : maxSize(type),
       run(frame) {
         const values = args.map((each) => each.run(frame));
-        const overload = settled && only !== undefined ? only : fitting(name, overloads, values);
+        const overload = settled && only !== undefined ? only : selectOverload(name, overloads, values);
         frame.budget.spend(overload.cost?.(sizesOf(values)) ?? 1);
         return overload.run(values);
       },

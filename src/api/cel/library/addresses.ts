@@ -1,5 +1,5 @@
 /** Functions `ip` and `cidr`. Source: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go. */
-import { declare, declareIn, type Overload } from '../functions.ts';
+import { declareFunction, declareIn, type Overload } from '../functions.ts';
 import { Opaque } from '../values.ts';
 import { type Cidr, type Ip, isIp, parseCidr, parseIp } from './network.ts';
 import { fail, of, reads } from './opaque.ts';
@@ -42,17 +42,17 @@ const containsNet = (outer: Cidr, inner: Cidr): boolean =>
   inner.bits >> BigInt(outer.hostBits) === outer.bits >> BigInt(outer.hostBits);
 
 const predicate = (name: string, test: (address: Ip) => boolean): Overload =>
-  declare(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)), { cost: () => 20 });
+  declareFunction(`net.IP.${name}(): bool`, (value: Opaque) => test(of(value)), { cost: () => 20 });
 const inside = (...nets: string[]): ((address: Ip) => boolean) => {
   const parsed = nets.map(toCidr);
   return (address) => parsed.some((net) => contains(net, address));
 };
 
 export const addresses: readonly Overload[] = [
-  declare('ip(string): net.IP', (text: string) => ip(toIp(text)), reads),
-  declare('isIP(string): bool', (text: string) => isIp(text), reads),
+  declareFunction('ip(string): net.IP', (text: string) => ip(toIp(text)), reads),
+  declareFunction('isIP(string): bool', (text: string) => isIp(text), reads),
   declareIn('ip', 'isCanonical(string): bool', (text: string) => toIp(text).text === text, reads),
-  declare('net.IP.family(): int', (value: Opaque) => BigInt(of<Ip>(value).family)),
+  declareFunction('net.IP.family(): int', (value: Opaque) => BigInt(of<Ip>(value).family)),
   predicate('isUnspecified', (address) => address.bits === 0n),
   predicate('isLoopback', inside('127.0.0.0/8', '::1/128')),
   predicate('isLinkLocalMulticast', inside('224.0.0.0/24', 'ff02::/16')),
@@ -70,23 +70,27 @@ export const addresses: readonly Overload[] = [
         '255.255.255.255/32',
       )(address) && address.bits !== 0n,
   ),
-  declare('string(net.IP): string', (value: Opaque) => of<Ip>(value).text, { size: () => 39 }),
-  declare('cidr(string): net.CIDR', (text: string) => cidr(toCidr(text)), reads),
-  declare('isCIDR(string): bool', (text: string) => parseCidr(text) !== undefined, reads),
-  declare('net.CIDR.ip(): net.IP', (value: Opaque) => ip(of<Cidr>(value).address)),
-  declare('net.CIDR.prefixLength(): int', (value: Opaque) => BigInt(of<Cidr>(value).prefix)),
-  declare('net.CIDR.masked(): net.CIDR', (value: Opaque) => cidr(of<Cidr>(value).masked())),
-  declare('net.CIDR.containsIP(net.IP): bool', (net: Opaque, address: Opaque) => contains(of(net), addressOf(address))),
-  declare(
+  declareFunction('string(net.IP): string', (value: Opaque) => of<Ip>(value).text, { size: () => 39 }),
+  declareFunction('cidr(string): net.CIDR', (text: string) => cidr(toCidr(text)), reads),
+  declareFunction('isCIDR(string): bool', (text: string) => parseCidr(text) !== undefined, reads),
+  declareFunction('net.CIDR.ip(): net.IP', (value: Opaque) => ip(of<Cidr>(value).address)),
+  declareFunction('net.CIDR.prefixLength(): int', (value: Opaque) => BigInt(of<Cidr>(value).prefix)),
+  declareFunction('net.CIDR.masked(): net.CIDR', (value: Opaque) => cidr(of<Cidr>(value).masked())),
+  declareFunction('net.CIDR.containsIP(net.IP): bool', (net: Opaque, address: Opaque) =>
+    contains(of(net), addressOf(address)),
+  ),
+  declareFunction(
     'net.CIDR.containsIP(string): bool',
     (net: Opaque, address: string) => contains(of(net), addressOf(address)),
     reads,
   ),
-  declare('net.CIDR.containsCIDR(net.CIDR): bool', (net: Opaque, other: Opaque) => containsNet(of(net), of(other))),
-  declare(
+  declareFunction('net.CIDR.containsCIDR(net.CIDR): bool', (net: Opaque, other: Opaque) =>
+    containsNet(of(net), of(other)),
+  ),
+  declareFunction(
     'net.CIDR.containsCIDR(string): bool',
     (net: Opaque, other: string) => containsNet(of(net), toCidr(other)),
     reads,
   ),
-  declare('string(net.CIDR): string', (value: Opaque) => of<Cidr>(value).text, { size: () => 43 }),
+  declareFunction('string(net.CIDR): string', (value: Opaque) => of<Cidr>(value).text, { size: () => 43 }),
 ];

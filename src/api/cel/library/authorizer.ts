@@ -1,6 +1,6 @@
 /** Authorization checks in expressions. Source: k8s.io/apiserver/pkg/cel/library/authz.go. */
 import { dns1123LabelErrors, dns1123SubdomainErrors } from '../../../base/names.ts';
-import { declare, type Overload, perCharacter } from '../functions.ts';
+import { declareFunction, type Overload, perCharacter } from '../functions.ts';
 import { parseType } from '../types.ts';
 import { EvaluationError, Opaque } from '../values.ts';
 
@@ -88,21 +88,23 @@ function decide(value: Opaque, verb: string): Opaque {
 
 const answerOf = (value: Opaque): AccessAnswer => value.value as AccessAnswer;
 const narrowing = (name: 'subresource' | 'namespace' | 'name'): Overload =>
-  declare(`${RESOURCE}.${name}(string): ${RESOURCE}`, (value: Opaque, text: string) =>
+  declareFunction(`${RESOURCE}.${name}(string): ${RESOURCE}`, (value: Opaque, text: string) =>
     adding(RESOURCE, value, { [name]: text }),
   );
 const selecting = (name: 'fieldSelector' | 'labelSelector'): Overload =>
-  declare(
+  declareFunction(
     `${RESOURCE}.${name}(string): ${RESOURCE}`,
     (value: Opaque, text: string) => adding(RESOURCE, value, { [name]: text }),
     { cost: ([, text = 0]) => perCharacter(text) },
   );
 
 export const authorizers: readonly Overload[] = [
-  declare(`${AUTHORIZER}.path(string): ${PATH}`, pathOf),
-  declare(`${AUTHORIZER}.group(string): ${GROUP}`, (value: Opaque, group: string) => adding(GROUP, value, { group })),
-  declare(`${AUTHORIZER}.serviceAccount(string, string): ${AUTHORIZER}`, accountOf),
-  declare(`${GROUP}.resource(string): ${RESOURCE}`, (value: Opaque, resource: string) =>
+  declareFunction(`${AUTHORIZER}.path(string): ${PATH}`, pathOf),
+  declareFunction(`${AUTHORIZER}.group(string): ${GROUP}`, (value: Opaque, group: string) =>
+    adding(GROUP, value, { group }),
+  ),
+  declareFunction(`${AUTHORIZER}.serviceAccount(string, string): ${AUTHORIZER}`, accountOf),
+  declareFunction(`${GROUP}.resource(string): ${RESOURCE}`, (value: Opaque, resource: string) =>
     adding(RESOURCE, value, { resource }),
   ),
   narrowing('subresource'),
@@ -110,10 +112,10 @@ export const authorizers: readonly Overload[] = [
   narrowing('name'),
   selecting('fieldSelector'),
   selecting('labelSelector'),
-  declare(`${PATH}.check(string): ${DECISION}`, decide, checks),
-  declare(`${RESOURCE}.check(string): ${DECISION}`, decide, checks),
-  declare(`${DECISION}.allowed(): bool`, (value: Opaque) => answerOf(value).allowed),
-  declare(`${DECISION}.reason(): string`, (value: Opaque) => answerOf(value).reason, { size: () => 1024 }),
-  declare(`${DECISION}.errored(): bool`, (value: Opaque) => answerOf(value).error !== ''),
-  declare(`${DECISION}.error(): string`, (value: Opaque) => answerOf(value).error, { size: () => 1024 }),
+  declareFunction(`${PATH}.check(string): ${DECISION}`, decide, checks),
+  declareFunction(`${RESOURCE}.check(string): ${DECISION}`, decide, checks),
+  declareFunction(`${DECISION}.allowed(): bool`, (value: Opaque) => answerOf(value).allowed),
+  declareFunction(`${DECISION}.reason(): string`, (value: Opaque) => answerOf(value).reason, { size: () => 1024 }),
+  declareFunction(`${DECISION}.errored(): bool`, (value: Opaque) => answerOf(value).error !== ''),
+  declareFunction(`${DECISION}.error(): string`, (value: Opaque) => answerOf(value).error, { size: () => 1024 }),
 ];

@@ -3,8 +3,8 @@
  * sets) and cel/library.go (optional types).
  */
 
-import { equal } from '../equality.ts';
-import { declare, declareIn, type Overload, perCharacter, times, visits } from '../functions.ts';
+import { celEqual } from '../equality.ts';
+import { COST_PER_ELEMENT, declareFunction, declareIn, type Overload, perCharacter, times } from '../functions.ts';
 import { spend } from '../meter.ts';
 import {
   CelMap,
@@ -58,7 +58,7 @@ function position(list: List, wanted: Value, last: boolean): bigint {
   let found = -1n;
   let index = 0n;
   for (const item of list) {
-    if (equal(item, wanted)) {
+    if (celEqual(item, wanted)) {
       found = index;
       if (!last) break;
     }
@@ -83,7 +83,7 @@ function flatten(list: List, depth: bigint): Value[] {
 
 function distinct(list: List): Value[] {
   const result: Value[] = [];
-  for (const item of list) if (!result.some((each) => equal(each, item))) result.push(item);
+  for (const item of list) if (!result.some((each) => celEqual(each, item))) result.push(item);
   return result;
 }
 
@@ -110,18 +110,18 @@ const squared = (factor: number) => ({
 
 /** Costs of a function that compares the strings in a list. Comparing strings traverses each of them. */
 const reads = {
-  ...visits,
+  ...COST_PER_ELEMENT,
   estimate: ([list = 0]: readonly number[], [item = 0]: readonly number[]) => times(list, 1 + perCharacter(item)),
 };
 
 const lists: readonly Overload[] = [
   ...COMPARABLE.flatMap((type) => {
-    const costs = type === 'string' || type === 'bytes' ? reads : visits;
+    const costs = type === 'string' || type === 'bytes' ? reads : COST_PER_ELEMENT;
     return [
-      declare(`list<${type}>.isSorted(): bool`, (list: List) => isSorted(list), costs),
-      declare(`list<${type}>.min(): ${type}`, (list: List) => extreme(list, -1), costs),
-      declare(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), costs),
-      declare(
+      declareFunction(`list<${type}>.isSorted(): bool`, (list: List) => isSorted(list), costs),
+      declareFunction(`list<${type}>.min(): ${type}`, (list: List) => extreme(list, -1), costs),
+      declareFunction(`list<${type}>.max(): ${type}`, (list: List) => extreme(list, 1), costs),
+      declareFunction(
         `list<${type}>.sort(): list<${type}>`,
         (list: List) => [...list].sort(compareValues),
         squared(type === 'string' || type === 'bytes' ? 2.1 : 2),
@@ -129,18 +129,18 @@ const lists: readonly Overload[] = [
     ];
   }),
   ...Object.entries(ZEROS).map(([type, zero]) =>
-    declare(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), visits),
+    declareFunction(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), COST_PER_ELEMENT),
   ),
-  declare('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), reads),
-  declare('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), reads),
-  declare('list<A>.slice(int, int): list<A>', slice, kept),
-  declare('list<list<A>>.flatten(): list<A>', (list: List) => flatten(list, 1n), {
+  declareFunction('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), reads),
+  declareFunction('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), reads),
+  declareFunction('list<A>.slice(int, int): list<A>', slice, kept),
+  declareFunction('list<list<A>>.flatten(): list<A>', (list: List) => flatten(list, 1n), {
     ...kept,
     size: ([list = 0]) => list * 1000,
   }),
-  declare('list<dyn>.flatten(int): list<dyn>', flatten, { ...kept, size: ([list = 0]) => list * 1000 }),
-  declare('list<A>.distinct(): list<A>', (list: List) => distinct(list), squared(2)),
-  declare('list<A>.reverse(): list<A>', (list: List) => [...list].reverse(), {
+  declareFunction('list<dyn>.flatten(int): list<dyn>', flatten, { ...kept, size: ([list = 0]) => list * 1000 }),
+  declareFunction('list<A>.distinct(): list<A>', (list: List) => distinct(list), squared(2)),
+  declareFunction('list<A>.reverse(): list<A>', (list: List) => [...list].reverse(), {
     ...kept,
     estimate: ([list = 0]) => list + MAKING,
   }),
@@ -158,7 +158,7 @@ const lists: readonly Overload[] = [
 ];
 
 const has = (list: List, wanted: Value): boolean => {
-  for (const item of list) if (equal(item, wanted)) return true;
+  for (const item of list) if (celEqual(item, wanted)) return true;
   return false;
 };
 const containsAll = (list: List, wanted: List): boolean => [...wanted].every((each) => has(list, each));
@@ -200,19 +200,19 @@ const optionals: readonly Overload[] = [
     isZero(value) ? Optional.NONE : new Optional(value),
   ),
   declareIn('optional', 'none(): opt<A>', () => Optional.NONE),
-  declare('opt<A>.hasValue(): bool', (optional: Optional) => optional.value !== undefined),
-  declare('opt<A>.value(): A', (optional: Optional) => {
+  declareFunction('opt<A>.hasValue(): bool', (optional: Optional) => optional.value !== undefined),
+  declareFunction('opt<A>.value(): A', (optional: Optional) => {
     if (optional.value === undefined) throw new EvaluationError('optional.none() dereference');
     return optional.value;
   }),
-  declare('opt<A>.or(opt<A>): opt<A>', (optional: Optional, other: Optional) =>
+  declareFunction('opt<A>.or(opt<A>): opt<A>', (optional: Optional, other: Optional) =>
     optional.value === undefined ? other : optional,
   ),
-  declare('opt<A>.orValue(A): A', (optional: Optional, other: Value) => optional.value ?? other),
+  declareFunction('opt<A>.orValue(A): A', (optional: Optional, other: Value) => optional.value ?? other),
   declareIn('optional', 'unwrap(list<opt<A>>): list<A>', unwrapped, kept),
-  declare('list<opt<A>>.unwrapOpt(): list<A>', unwrapped, kept),
-  declare('list<A>.first(): opt<A>', (list: List) => new Optional(list.at(0))),
-  declare('list<A>.last(): opt<A>', (list: List) => new Optional(list.at(list.length - 1))),
+  declareFunction('list<opt<A>>.unwrapOpt(): list<A>', unwrapped, kept),
+  declareFunction('list<A>.first(): opt<A>', (list: List) => new Optional(list.at(0))),
+  declareFunction('list<A>.last(): opt<A>', (list: List) => new Optional(list.at(list.length - 1))),
 ];
 
 export const collections: readonly Overload[] = [...lists, ...sets, ...optionals];

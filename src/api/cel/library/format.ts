@@ -19,7 +19,7 @@ import { formatDuration, formatTimestamp } from './time.ts';
 const MAX_TEXT = 10 * 1024 * 1024;
 
 /** Throws EvaluationError if `length` exceeds the size limit. Call it before a text of that length is created. */
-export function bounded(length: number): void {
+export function checkResultLength(length: number): void {
   if (length > MAX_TEXT) throw new EvaluationError('the text is too large');
 }
 
@@ -41,7 +41,7 @@ export function format(pattern: string, values: List): string {
     }
     if (next >= values.length) throw new EvaluationError(`index ${next} out of range`);
     result += clause(directive[2] ?? 's', directive[1], values.at(next++) ?? null);
-    bounded(result.length);
+    checkResultLength(result.length);
   }
   return result;
 }

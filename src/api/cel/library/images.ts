@@ -2,7 +2,7 @@
  * Function `image`. Sources: k8s.io/apiserver/pkg/cel/library/image.go, and the name package of go-containerregistry
  * for the syntax of references.
  */
-import { declare, type Overload } from '../functions.ts';
+import { declareFunction, type Overload } from '../functions.ts';
 import { Opaque } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';
 
@@ -48,17 +48,17 @@ function placeOf(name: string): { registry: string; repository: string } | undef
 }
 
 const part = (name: string, read: (image: ImageReference) => string): Overload =>
-  declare(`${IMAGE}.${name}(): string`, (value: Opaque) => read(of(value)), { size: () => MAX_LENGTH });
+  declareFunction(`${IMAGE}.${name}(): string`, (value: Opaque) => read(of(value)), { size: () => MAX_LENGTH });
 
 export const images: readonly Overload[] = [
-  declare(
+  declareFunction(
     `image(string): ${IMAGE}`,
     (text: string) =>
       new Opaque(IMAGE, parseImage(text) ?? fail(`could not parse reference: ${text.slice(0, 256)}`), text),
     reads,
   ),
-  declare('isImage(string): bool', (text: string) => parseImage(text) !== undefined, reads),
-  declare(`${IMAGE}.containsDigest(): bool`, (value: Opaque) => of<ImageReference>(value).digest !== ''),
+  declareFunction('isImage(string): bool', (text: string) => parseImage(text) !== undefined, reads),
+  declareFunction(`${IMAGE}.containsDigest(): bool`, (value: Opaque) => of<ImageReference>(value).digest !== ''),
   part('registry', ({ registry }) => registry),
   part('repository', ({ repository }) => repository),
   part('tag', ({ tag }) => tag),

@@ -16,7 +16,7 @@ import {
   tryParseQuantity,
 } from '../../../base/quantity.ts';
 import { matchesFormat as isFormat } from '../../structural/formats.ts';
-import { declare, declareIn, type Overload, perCharacter, walks } from '../functions.ts';
+import { COST_PER_CHARACTER, declareFunction, declareIn, type Overload, perCharacter } from '../functions.ts';
 import { EntryMap, Opaque, Optional, type Value } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';
 
@@ -55,19 +55,22 @@ function queryOf({ url }: ParsedUrl): Value {
 }
 
 const part = (name: string, read: (url: ParsedUrl) => Value, type = 'string'): Overload =>
-  declare(`${URL_TYPE}.${name}(): ${type}`, (url: Opaque) => read(of(url)), { size: () => 8192 });
+  declareFunction(`${URL_TYPE}.${name}(): ${type}`, (url: Opaque) => read(of(url)), { size: () => 8192 });
 
 const urls: readonly Overload[] = [
-  declare(
+  declareFunction(
     'url(string): kubernetes.URL',
     (text: string) =>
       parseUrl(text) ??
       fail(
         `URL parse error during conversion from string: parse ${JSON.stringify(text.slice(0, 128))}: ${text === '' ? 'empty url' : 'invalid URI for request'}`,
       ),
-    walks,
+    COST_PER_CHARACTER,
   ),
-  declare('isURL(string): bool', (text: string) => parseUrl(text) !== undefined, { ...walks, estimate: () => 1 }),
+  declareFunction('isURL(string): bool', (text: string) => parseUrl(text) !== undefined, {
+    ...COST_PER_CHARACTER,
+    estimate: () => 1,
+  }),
   part('getScheme', ({ url, relative }) => (relative ? '' : url.protocol.slice(0, -1))),
   part('getHost', hostOf),
   part('getHostname', (url) =>
@@ -95,7 +98,7 @@ const isInteger = ({ nanos }: Quantity): boolean =>
   nanos % NANO === 0n && BigInt.asIntN(64, nanos / NANO) === nanos / NANO;
 
 const quantities: readonly Overload[] = [
-  declare(
+  declareFunction(
     'quantity(string): kubernetes.Quantity',
     (text: string) =>
       quantity(
@@ -104,32 +107,35 @@ const quantities: readonly Overload[] = [
       ),
     reads,
   ),
-  declare('isQuantity(string): bool', (text: string) => tryParseQuantity(text) !== undefined, reads),
-  declare('sign(kubernetes.Quantity): int', (value: Opaque) =>
+  declareFunction('isQuantity(string): bool', (text: string) => tryParseQuantity(text) !== undefined, reads),
+  declareFunction('sign(kubernetes.Quantity): int', (value: Opaque) =>
     BigInt(Math.sign(compareQuantity(amount(value), quantityOf(0n)))),
   ),
-  declare('kubernetes.Quantity.isInteger(): bool', (value: Opaque) => isInteger(amount(value))),
-  declare('kubernetes.Quantity.asInteger(): int', (value: Opaque) =>
+  declareFunction('kubernetes.Quantity.isInteger(): bool', (value: Opaque) => isInteger(amount(value))),
+  declareFunction('kubernetes.Quantity.asInteger(): int', (value: Opaque) =>
     isInteger(amount(value)) ? amount(value).nanos / NANO : fail('cannot convert value to integer'),
   ),
-  declare('kubernetes.Quantity.asApproximateFloat(): double', (value: Opaque) => Number(amount(value).nanos) / 1e9),
+  declareFunction(
+    'kubernetes.Quantity.asApproximateFloat(): double',
+    (value: Opaque) => Number(amount(value).nanos) / 1e9,
+  ),
   ...(['kubernetes.Quantity', 'int'] as const).flatMap((type) => [
-    declare(`kubernetes.Quantity.add(${type}): kubernetes.Quantity`, (a: Opaque, b: Opaque | bigint) =>
+    declareFunction(`kubernetes.Quantity.add(${type}): kubernetes.Quantity`, (a: Opaque, b: Opaque | bigint) =>
       quantity(addQuantity(amount(a), amount(b))),
     ),
-    declare(`kubernetes.Quantity.sub(${type}): kubernetes.Quantity`, (a: Opaque, b: Opaque | bigint) =>
+    declareFunction(`kubernetes.Quantity.sub(${type}): kubernetes.Quantity`, (a: Opaque, b: Opaque | bigint) =>
       quantity(subtractQuantity(amount(a), amount(b))),
     ),
   ]),
-  declare(
+  declareFunction(
     'kubernetes.Quantity.isLessThan(kubernetes.Quantity): bool',
     (a: Opaque, b: Opaque) => compareQuantity(amount(a), amount(b)) < 0,
   ),
-  declare(
+  declareFunction(
     'kubernetes.Quantity.isGreaterThan(kubernetes.Quantity): bool',
     (a: Opaque, b: Opaque) => compareQuantity(amount(a), amount(b)) > 0,
   ),
-  declare('kubernetes.Quantity.compareTo(kubernetes.Quantity): int', (a: Opaque, b: Opaque) =>
+  declareFunction('kubernetes.Quantity.compareTo(kubernetes.Quantity): int', (a: Opaque, b: Opaque) =>
     BigInt(Math.sign(compareQuantity(amount(a), amount(b)))),
   ),
 ];
@@ -168,7 +174,7 @@ const formats: readonly Overload[] = [
   declareIn('format', `named(string): opt<${FORMAT}>`, (name: string) =>
     Object.hasOwn(FORMATS, name) ? new Optional(format(name)) : Optional.NONE,
   ),
-  declare(
+  declareFunction(
     `${FORMAT}.validate(string): opt<list<string>>`,
     (value: Opaque, text: string) => {
       const errors = of<Validator>(value)(text);

@@ -1,8 +1,8 @@
 /** Arithmetic, comparison and conversion. Source: cel-spec, doc/langdef.md (list of standard definitions). */
 
 import { JsonList } from '../documents.ts';
-import { equal } from '../equality.ts';
-import { declare, type Overload, perCharacter } from '../functions.ts';
+import { celEqual } from '../equality.ts';
+import { declareFunction, type Overload, perCharacter } from '../functions.ts';
 import {
   CelMap,
   Duration,
@@ -71,32 +71,35 @@ function added(a: List, b: List): List {
 }
 
 const arithmetic: readonly Overload[] = [
-  declare('_+_(int, int): int', (a: bigint, b: bigint) => int(a + b)),
-  declare('_+_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value + b.value)),
-  declare('_+_(double, double): double', (a: number, b: number) => a + b),
-  declare('_+_(string, string): string', (a: string, b: string) => joinedText(a, b), both),
-  declare('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
-  declare('_+_(list<A>, list<A>): list<A>', added, { cost: sum, estimate: () => 1, size: sum }),
-  declare('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns + b.ns)),
-  declare('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => moment(a.ns + b.ns)),
-  declare('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),
-  declare('_-_(int, int): int', (a: bigint, b: bigint) => int(a - b)),
-  declare('_-_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value - b.value)),
-  declare('_-_(double, double): double', (a: number, b: number) => a - b),
-  declare('_-_(timestamp, timestamp): duration', (a: Timestamp, b: Timestamp) => new Duration(int(a.ns - b.ns))),
-  declare('_-_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns - b.ns)),
-  declare('_-_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns - b.ns))),
-  declare('_*_(int, int): int', (a: bigint, b: bigint) => int(a * b)),
-  declare('_*_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value * b.value)),
-  declare('_*_(double, double): double', (a: number, b: number) => a * b),
-  declare('_/_(int, int): int', (a: bigint, b: bigint) => int(a / nonZero(b, 'division by zero'))),
-  declare('_/_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value / nonZero(b.value, 'division by zero'))),
-  declare('_/_(double, double): double', (a: number, b: number) => a / b),
-  declare('_%_(int, int): int', (a: bigint, b: bigint) => a % nonZero(b, 'modulus by zero')),
-  declare('_%_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value % nonZero(b.value, 'modulus by zero'))),
-  declare('-_(int): int', (a: bigint) => int(-a)),
-  declare('-_(double): double', (a: number) => -a),
-  declare('!_(bool): bool', (a: boolean) => !a),
+  declareFunction('_+_(int, int): int', (a: bigint, b: bigint) => int(a + b)),
+  declareFunction('_+_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value + b.value)),
+  declareFunction('_+_(double, double): double', (a: number, b: number) => a + b),
+  declareFunction('_+_(string, string): string', (a: string, b: string) => joinedText(a, b), both),
+  declareFunction('_+_(bytes, bytes): bytes', (a: Uint8Array, b: Uint8Array) => Uint8Array.from([...a, ...b]), both),
+  declareFunction('_+_(list<A>, list<A>): list<A>', added, { cost: sum, estimate: () => 1, size: sum }),
+  declareFunction('_+_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns + b.ns)),
+  declareFunction('_+_(duration, timestamp): timestamp', (a: Duration, b: Timestamp) => moment(a.ns + b.ns)),
+  declareFunction('_+_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns + b.ns))),
+  declareFunction('_-_(int, int): int', (a: bigint, b: bigint) => int(a - b)),
+  declareFunction('_-_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value - b.value)),
+  declareFunction('_-_(double, double): double', (a: number, b: number) => a - b),
+  declareFunction(
+    '_-_(timestamp, timestamp): duration',
+    (a: Timestamp, b: Timestamp) => new Duration(int(a.ns - b.ns)),
+  ),
+  declareFunction('_-_(timestamp, duration): timestamp', (a: Timestamp, b: Duration) => moment(a.ns - b.ns)),
+  declareFunction('_-_(duration, duration): duration', (a: Duration, b: Duration) => new Duration(int(a.ns - b.ns))),
+  declareFunction('_*_(int, int): int', (a: bigint, b: bigint) => int(a * b)),
+  declareFunction('_*_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value * b.value)),
+  declareFunction('_*_(double, double): double', (a: number, b: number) => a * b),
+  declareFunction('_/_(int, int): int', (a: bigint, b: bigint) => int(a / nonZero(b, 'division by zero'))),
+  declareFunction('_/_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value / nonZero(b.value, 'division by zero'))),
+  declareFunction('_/_(double, double): double', (a: number, b: number) => a / b),
+  declareFunction('_%_(int, int): int', (a: bigint, b: bigint) => a % nonZero(b, 'modulus by zero')),
+  declareFunction('_%_(uint, uint): uint', (a: Uint, b: Uint) => uint(a.value % nonZero(b.value, 'modulus by zero'))),
+  declareFunction('-_(int): int', (a: bigint) => int(-a)),
+  declareFunction('-_(double): double', (a: number) => -a),
+  declareFunction('!_(bool): bool', (a: boolean) => !a),
 ];
 
 function compareValues(a: Value, b: Value): number {
@@ -143,7 +146,7 @@ const order: readonly Overload[] = PAIRS.flatMap(([left, right]) => {
   const costs = left === 'string' || left === 'bytes' ? least : {};
   const with_ = (operator: string, test: (difference: number) => boolean): Overload => {
     const nan = (a: Value, b: Value): boolean => Number.isNaN(a) || Number.isNaN(b);
-    return declare(
+    return declareFunction(
       `${operator}(${left}, ${right}): bool`,
       (a: Value, b: Value) => !nan(a, b) && test(compareValues(a, b)),
       costs,
@@ -219,52 +222,52 @@ const characters = (text: string): number => {
 const one = { size: () => 1 };
 
 const conversions: readonly Overload[] = [
-  declare('bool(bool): bool', (a: boolean) => a),
-  declare('bool(string): bool', (a: string) => {
+  declareFunction('bool(bool): bool', (a: boolean) => a),
+  declareFunction('bool(string): bool', (a: string) => {
     if (/^(?:1|t|T|TRUE|true|True)$/.test(a)) return true;
     if (/^(?:0|f|F|FALSE|false|False)$/.test(a)) return false;
     throw new EvaluationError("type conversion error from 'string' to 'bool'");
   }),
-  declare('int(int): int', (a: bigint) => a, one),
-  declare('int(uint): int', (a: Uint) => int(a.value), one),
-  declare('int(double): int', (a: number) => toInt(a), one),
-  declare('int(string): int', (a: string) => parseInteger(a, 'int'), one),
-  declare(
+  declareFunction('int(int): int', (a: bigint) => a, one),
+  declareFunction('int(uint): int', (a: Uint) => int(a.value), one),
+  declareFunction('int(double): int', (a: number) => toInt(a), one),
+  declareFunction('int(string): int', (a: string) => parseInteger(a, 'int'), one),
+  declareFunction(
     'int(timestamp): int',
     (a: Timestamp) => (a.ns - (((a.ns % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n)) / 1_000_000_000n,
     one,
   ),
-  declare('int(duration): int', (a: Duration) => a.ns, one),
-  declare('uint(uint): uint', (a: Uint) => a),
-  declare('uint(int): uint', (a: bigint) => uint(a)),
-  declare('uint(double): uint', (a: number) =>
+  declareFunction('int(duration): int', (a: Duration) => a.ns, one),
+  declareFunction('uint(uint): uint', (a: Uint) => a),
+  declareFunction('uint(int): uint', (a: bigint) => uint(a)),
+  declareFunction('uint(double): uint', (a: number) =>
     uint(a < 0 ? -1n : BigInt(Math.trunc(Number.isFinite(a) ? a : 2 ** 65))),
   ),
-  declare('uint(string): uint', (a: string) => uint(parseInteger(a, 'uint'))),
-  declare('double(double): double', (a: number) => a),
-  declare('double(int): double', (a: bigint) => Number(a)),
-  declare('double(uint): double', (a: Uint) => Number(a.value)),
-  declare('double(string): double', (a: string) => parseDouble(a)),
-  declare('string(string): string', (a: string) => a),
-  declare('string(bool): string', (a: boolean) => String(a)),
-  declare('string(int): string', (a: bigint) => String(a)),
-  declare('string(uint): string', (a: Uint) => String(a.value)),
-  declare('string(double): string', (a: number) => formatDouble(a, true)),
-  declare('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
-  declare('string(timestamp): string', (a: Timestamp) => formatTimestamp(a)),
-  declare('string(duration): string', (a: Duration) => formatDuration(a)),
-  declare('bytes(bytes): bytes', (a: Uint8Array) => a),
-  declare('bytes(string): bytes', (a: string) => new TextEncoder().encode(a), {
+  declareFunction('uint(string): uint', (a: string) => uint(parseInteger(a, 'uint'))),
+  declareFunction('double(double): double', (a: number) => a),
+  declareFunction('double(int): double', (a: bigint) => Number(a)),
+  declareFunction('double(uint): double', (a: Uint) => Number(a.value)),
+  declareFunction('double(string): double', (a: string) => parseDouble(a)),
+  declareFunction('string(string): string', (a: string) => a),
+  declareFunction('string(bool): string', (a: boolean) => String(a)),
+  declareFunction('string(int): string', (a: bigint) => String(a)),
+  declareFunction('string(uint): string', (a: Uint) => String(a.value)),
+  declareFunction('string(double): string', (a: number) => formatDouble(a, true)),
+  declareFunction('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
+  declareFunction('string(timestamp): string', (a: Timestamp) => formatTimestamp(a)),
+  declareFunction('string(duration): string', (a: Duration) => formatDuration(a)),
+  declareFunction('bytes(bytes): bytes', (a: Uint8Array) => a),
+  declareFunction('bytes(string): bytes', (a: string) => new TextEncoder().encode(a), {
     cost: ([a = 0]) => perCharacter(a),
     size: ([a = 0]) => a * 4,
   }),
-  declare('timestamp(timestamp): timestamp', (a: Timestamp) => a),
-  declare('timestamp(string): timestamp', (a: string) => parseTimestamp(a), reads),
-  declare('timestamp(int): timestamp', (a: bigint) => moment(a * 1_000_000_000n)),
-  declare('duration(duration): duration', (a: Duration) => a),
-  declare('duration(string): duration', (a: string) => parseDuration(a), reads),
-  declare('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
-  declare('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
+  declareFunction('timestamp(timestamp): timestamp', (a: Timestamp) => a),
+  declareFunction('timestamp(string): timestamp', (a: string) => parseTimestamp(a), reads),
+  declareFunction('timestamp(int): timestamp', (a: bigint) => moment(a * 1_000_000_000n)),
+  declareFunction('duration(duration): duration', (a: Duration) => a),
+  declareFunction('duration(string): duration', (a: string) => parseDuration(a), reads),
+  declareFunction('dyn(A): dyn', (a: Value) => a, { size: ([a = 0]) => a }),
+  declareFunction('type(A): type', (a: Value) => new TypeValue(typeOf(a))),
 ];
 
 const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].flatMap((type) => {
@@ -275,19 +278,19 @@ const sizes: readonly Overload[] = ['string', 'bytes', 'list<A>', 'map<A, B>'].f
   // Counting the characters of a string or the keys of a map takes time in proportion to the size of the value.
   const walked = type === 'string' || type.startsWith('map');
   const costs = walked ? { cost: ([a = 0]: readonly number[]) => perCharacter(a), estimate: () => 1, ...one } : one;
-  return [declare(`size(${type}): int`, size, costs), declare(`${type}.size(): int`, size, costs)];
+  return [declareFunction(`size(${type}): int`, size, costs), declareFunction(`${type}.size(): int`, size, costs)];
 });
 
 const membership: readonly Overload[] = [
-  declare(
+  declareFunction(
     '@in(A, list<A>): bool',
     (item: Value, list: List) => {
-      for (const each of list) if (equal(item, each)) return true;
+      for (const each of list) if (celEqual(item, each)) return true;
       return false;
     },
     { cost: ([, list = 0]) => list },
   ),
-  declare('@in(A, map<A, B>): bool', (item: Value, map: CelMap) => {
+  declareFunction('@in(A, map<A, B>): bool', (item: Value, map: CelMap) => {
     const key = keyOf(item);
     return key !== undefined && map.get(key) !== undefined;
   }),

@@ -1,6 +1,6 @@
 /** Function `semver`. Sources: semver.org 2.0, k8s.io/apiserver/pkg/cel/library/semverlib.go. */
 import { compareSemver, parseSemver, type SemanticVersion } from '../../../base/versions/semver.ts';
-import { declare, type Overload } from '../functions.ts';
+import { declareFunction, type Overload } from '../functions.ts';
 import { Opaque, type Value } from '../values.ts';
 import { fail, of, reads } from './opaque.ts';
 
@@ -20,26 +20,26 @@ const semver = (text: string, form: 'normalized' | 'exact'): Opaque => {
 };
 
 export const semvers: readonly Overload[] = [
-  declare('semver(string): kubernetes.Semver', (text: string) => semver(text, 'exact'), reads),
-  declare('semver(string, bool): kubernetes.Semver', semver, reads),
-  declare('isSemver(string): bool', (text: string) => parse(text, 'exact') !== undefined, reads),
-  declare(
+  declareFunction('semver(string): kubernetes.Semver', (text: string) => semver(text, 'exact'), reads),
+  declareFunction('semver(string, bool): kubernetes.Semver', semver, reads),
+  declareFunction('isSemver(string): bool', (text: string) => parse(text, 'exact') !== undefined, reads),
+  declareFunction(
     'isSemver(string, bool): bool',
     (text: string, normalize: boolean) => parse(text, normalize ? 'normalized' : 'exact') !== undefined,
     reads,
   ),
   ...(['major', 'minor', 'patch'] as const).map((name) =>
-    declare(`kubernetes.Semver.${name}(): int`, (value: Opaque) => of<SemanticVersion>(value)[name]),
+    declareFunction(`kubernetes.Semver.${name}(): int`, (value: Opaque) => of<SemanticVersion>(value)[name]),
   ),
-  declare(
+  declareFunction(
     'kubernetes.Semver.isLessThan(kubernetes.Semver): bool',
     (a: Opaque, b: Opaque) => compareSemver(of(a), of(b)) < 0,
   ),
-  declare(
+  declareFunction(
     'kubernetes.Semver.isGreaterThan(kubernetes.Semver): bool',
     (a: Opaque, b: Opaque) => compareSemver(of(a), of(b)) > 0,
   ),
-  declare('kubernetes.Semver.compareTo(kubernetes.Semver): int', (a: Opaque, b: Opaque) =>
+  declareFunction('kubernetes.Semver.compareTo(kubernetes.Semver): int', (a: Opaque, b: Opaque) =>
     BigInt(compareSemver(of(a), of(b))),
   ),
 ];
@@ -48,7 +48,7 @@ const textOf = (value: Value): string => (typeof value === 'string' ? value : fa
 
 /** Source: operator-framework/api pkg/constraints/cel.go. */
 export const semverComparison: readonly Overload[] = [
-  declare('semver_compare(dyn, dyn): int', (a: Value, b: Value) =>
+  declareFunction('semver_compare(dyn, dyn): int', (a: Value, b: Value) =>
     BigInt(compareSemver(of(semver(textOf(a), 'exact')), of(semver(textOf(b), 'exact')))),
   ),
 ];

@@ -3,10 +3,10 @@
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
-import { declare, declareIn, type Overload, perCharacter, times, walks } from '../functions.ts';
+import { COST_PER_CHARACTER, declareFunction, declareIn, type Overload, perCharacter, times } from '../functions.ts';
 import { spend } from '../meter.ts';
 import { EvaluationError, type List } from '../values.ts';
-import { bounded, format } from './format.ts';
+import { checkResultLength, format } from './format.ts';
 
 const ofArgument = { cost: ([, argument = 0]: readonly number[]) => perCharacter(argument) };
 const within = {
@@ -110,7 +110,7 @@ function replace(text: string, part: string, by: string, limit: bigint): string 
   if (limit === 0n) return text;
   const pieces = part === '' ? ['', ...codes(text), ''] : text.split(part);
   const count = limit < 0n ? pieces.length - 1 : Math.min(Number(limit), pieces.length - 1);
-  bounded(text.length + by.length * count);
+  checkResultLength(text.length + by.length * count);
   const head = pieces.slice(0, count + 1).join(by);
   const tail = pieces.slice(count + 1);
   return tail.length === 0 ? head : `${head}${part}${tail.join(part)}`;
@@ -140,7 +140,7 @@ const joined = (list: List, separator: string): string => {
     length += item.length + separator.length;
     texts.push(item);
   }
-  bounded(length);
+  checkResultLength(length);
   spend(Math.max(0, perCharacter(length) - perCharacter(list.length)));
   return texts.join(separator);
 };
@@ -168,63 +168,79 @@ const QUOTED: Readonly<Record<string, string>> = {
 const quote = (text: string): string => `"${text.replaceAll(/[\p{Cc}\\"]/gu, (char) => QUOTED[char] ?? char)}"`;
 
 export const strings: readonly Overload[] = [
-  declare('string.contains(string): bool', (text: string, part: string) => text.includes(part), within),
-  declare('string.startsWith(string): bool', (text: string, part: string) => text.startsWith(part), ofArgument),
-  declare('string.endsWith(string): bool', (text: string, part: string) => text.endsWith(part), ofArgument),
-  declare('string.matches(string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
-  declare('matches(string, string): bool', (text: string, pattern: string) => regexp(pattern).test(text), matching),
-  declare('string.charAt(int): string', charAt, { ...walks, estimate: () => 1 }),
-  declare('string.indexOf(string): int', (text: string, part: string) => indexOf(text, part), within),
-  declare(
+  declareFunction('string.contains(string): bool', (text: string, part: string) => text.includes(part), within),
+  declareFunction('string.startsWith(string): bool', (text: string, part: string) => text.startsWith(part), ofArgument),
+  declareFunction('string.endsWith(string): bool', (text: string, part: string) => text.endsWith(part), ofArgument),
+  declareFunction(
+    'string.matches(string): bool',
+    (text: string, pattern: string) => regexp(pattern).test(text),
+    matching,
+  ),
+  declareFunction(
+    'matches(string, string): bool',
+    (text: string, pattern: string) => regexp(pattern).test(text),
+    matching,
+  ),
+  declareFunction('string.charAt(int): string', charAt, { ...COST_PER_CHARACTER, estimate: () => 1 }),
+  declareFunction('string.indexOf(string): int', (text: string, part: string) => indexOf(text, part), within),
+  declareFunction(
     'string.indexOf(string, int): int',
     (text: string, part: string, from: bigint) => indexOf(text, part, from),
     within,
   ),
-  declare('string.lastIndexOf(string): int', (text: string, part: string) => lastIndexOf(text, part), within),
-  declare(
+  declareFunction('string.lastIndexOf(string): int', (text: string, part: string) => lastIndexOf(text, part), within),
+  declareFunction(
     'string.lastIndexOf(string, int): int',
     (text: string, part: string, from: bigint) => lastIndexOf(text, part, from),
     within,
   ),
-  declare('string.lowerAscii(): string', (text: string) => ascii(text, /[A-Z]+/g, (part) => part.toLowerCase()), same),
-  declare('string.upperAscii(): string', (text: string) => ascii(text, /[a-z]+/g, (part) => part.toUpperCase()), same),
-  declare(
+  declareFunction(
+    'string.lowerAscii(): string',
+    (text: string) => ascii(text, /[A-Z]+/g, (part) => part.toLowerCase()),
+    same,
+  ),
+  declareFunction(
+    'string.upperAscii(): string',
+    (text: string) => ascii(text, /[a-z]+/g, (part) => part.toUpperCase()),
+    same,
+  ),
+  declareFunction(
     'string.replace(string, string): string',
     (text: string, part: string, by: string) => replace(text, part, by, -1n),
     replacing,
   ),
-  declare('string.replace(string, string, int): string', replace, replacing),
-  declare(
+  declareFunction('string.replace(string, string, int): string', replace, replacing),
+  declareFunction(
     'string.split(string): list<string>',
     (text: string, separator: string) => split(text, separator, -1n),
     pieces,
   ),
-  declare('string.split(string, int): list<string>', split, pieces),
-  declare('string.substring(int): string', (text: string, start: bigint) => substring(text, start), apart),
-  declare(
+  declareFunction('string.split(string, int): list<string>', split, pieces),
+  declareFunction('string.substring(int): string', (text: string, start: bigint) => substring(text, start), apart),
+  declareFunction(
     'string.substring(int, int): string',
     (text: string, start: bigint, end: bigint) => substring(text, start, end),
     apart,
   ),
-  declare('string.trim(): string', (text: string) => text.trim(), same),
-  declare('list<string>.join(): string', (list: List) => joined(list, ''), {
+  declareFunction('string.trim(): string', (text: string) => text.trim(), same),
+  declareFunction('list<string>.join(): string', (list: List) => joined(list, ''), {
     // Joining also visits empty texts, so the cost depends on the number of texts.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,
   }),
-  declare('list<string>.join(string): string', joined, {
+  declareFunction('list<string>.join(string): string', joined, {
     // Joining also visits empty texts, so the cost depends on the number of texts.
     cost: ([list = 0]) => perCharacter(list),
     estimate: walked,
     size: whole,
   }),
-  declare('string.format(list<dyn>): string', format, {
+  declareFunction('string.format(list<dyn>): string', format, {
     cost: ([text = 0]) => perCharacter(text) + CLAUSES_COST,
     estimate: ([text = 0]) => perCharacter(text),
   }),
   declareIn('strings', 'quote(string): string', quote, same),
-  declare(
+  declareFunction(
     'string.find(string): string',
     (text: string, pattern: string) => {
       const match = regexp(pattern).exec(text);
@@ -232,11 +248,15 @@ export const strings: readonly Overload[] = [
     },
     { ...finding, size: ([text = 0]) => text },
   ),
-  declare('string.findAll(string): list<string>', (text: string, pattern: string) => findAll(text, pattern, -1n), {
-    ...finding,
-    size: ([text = 0]) => text,
-  }),
-  declare('string.findAll(string, int): list<string>', findAll, { ...finding, size: ([text = 0]) => text }),
+  declareFunction(
+    'string.findAll(string): list<string>',
+    (text: string, pattern: string) => findAll(text, pattern, -1n),
+    {
+      ...finding,
+      size: ([text = 0]) => text,
+    },
+  ),
+  declareFunction('string.findAll(string, int): list<string>', findAll, { ...finding, size: ([text = 0]) => text }),
 ];
 
 function findAll(text: string, pattern: string, limit: bigint): string[] {

@@ -1,6 +1,6 @@
 /** Timestamps and durations. Source: cel-spec (timestamps), Go's time.ParseDuration. */
 import { BoundedMap } from '../../../base/bounded-map.ts';
-import { declare, type Overload } from '../functions.ts';
+import { declareFunction, type Overload } from '../functions.ts';
 import { spend } from '../meter.ts';
 import { Duration, EvaluationError, Timestamp } from '../values.ts';
 
@@ -139,13 +139,17 @@ const spans: Readonly<Record<string, bigint>> = {
 
 export const times: readonly Overload[] = [
   ...GETTERS.flatMap(([name, read]) => [
-    declare(`timestamp.${name}(): int`, (time: Timestamp) => BigInt(read(inZone(time, 'UTC')))),
-    declare(`timestamp.${name}(string): int`, (time: Timestamp, zone: string) => BigInt(read(inZone(time, zone))), {
-      cost: () => 60,
-    }),
+    declareFunction(`timestamp.${name}(): int`, (time: Timestamp) => BigInt(read(inZone(time, 'UTC')))),
+    declareFunction(
+      `timestamp.${name}(string): int`,
+      (time: Timestamp, zone: string) => BigInt(read(inZone(time, zone))),
+      {
+        cost: () => 60,
+      },
+    ),
   ]),
   ...Object.entries(spans).map(([name, unit]) =>
-    declare(`duration.${name}(): int`, (duration: Duration) => duration.ns / unit),
+    declareFunction(`duration.${name}(): int`, (duration: Duration) => duration.ns / unit),
   ),
-  declare('duration.getMilliseconds(): int', (duration: Duration) => duration.ns / 1_000_000n),
+  declareFunction('duration.getMilliseconds(): int', (duration: Duration) => duration.ns / 1_000_000n),
 ];

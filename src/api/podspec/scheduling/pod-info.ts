@@ -25,7 +25,7 @@ export interface WeightedTerm {
 }
 
 /** A term of a placed pod, which affects the pods it selects. */
-export interface ExistingTerm {
+export interface PlacedPodTerm {
   readonly kind: 'anti' | 'affinity' | 'preferred';
   readonly key: string;
   /** Negative for preferred anti-affinity; 0 for required terms. */
@@ -52,7 +52,7 @@ export interface PodInfo {
   readonly antiAffinity: readonly AffinityTerm[];
   readonly preferredAffinity: readonly WeightedTerm[];
   readonly preferredAntiAffinity: readonly WeightedTerm[];
-  readonly existingTerms: readonly ExistingTerm[];
+  readonly existingTerms: readonly PlacedPodTerm[];
   /** Claims as `<namespace>/<name>`. */
   readonly claims: readonly string[];
 }
@@ -91,8 +91,8 @@ export function podInfoOf(pod: Pod, known?: PodInfo): PodInfo {
 
 type Terms = Pick<PodInfo, 'affinity' | 'antiAffinity' | 'preferredAffinity' | 'preferredAntiAffinity'>;
 
-function existingTermsOf(terms: Terms): ExistingTerm[] {
-  const existing = (kind: ExistingTerm['kind'], term: AffinityTerm, weight: number): ExistingTerm => ({
+function existingTermsOf(terms: Terms): PlacedPodTerm[] {
+  const existing = (kind: PlacedPodTerm['kind'], term: AffinityTerm, weight: number): PlacedPodTerm => ({
     kind,
     weight,
     term,

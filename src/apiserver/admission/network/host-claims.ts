@@ -5,18 +5,18 @@
 
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
-import { CLAIMS, HOST_CLAIMS, recordedClaims } from '../../../network/router/core/index.ts';
+import { CLAIMS_BY_KIND, HOST_CLAIMS, recordedClaims } from '../../../network/router/core/index.ts';
 import type { AdmissionPlugin } from '../admission.ts';
 
 /** `nowMs`: wall clock, the same clock as for creation timestamps. */
 export function hostClaims(nowMs: () => number): AdmissionPlugin {
   return {
     name: 'HostClaims',
-    resources: [...CLAIMS.keys()],
+    resources: [...CLAIMS_BY_KIND.keys()],
     mutate(request) {
       const { object, old, kind, operation } = request;
       if (object === undefined || (operation !== 'CREATE' && operation !== 'UPDATE')) return;
-      const claims = CLAIMS.get(`${kind.plural}.${kind.definition.group}`);
+      const claims = CLAIMS_BY_KIND.get(`${kind.plural}.${kind.definition.group}`);
       if (claims === undefined) return;
       const now = timestamp(Math.ceil(nowMs() / 1000) * 1000);
       setAnnotation(object, old === undefined ? undefined : recordedClaims(claims, object, old, now));

@@ -5,7 +5,7 @@
  */
 import type { ResourceQuota } from '../../../api/generated/core/v1.ts';
 import { ApiError } from '../../../api/meta/status.ts';
-import { type Amounts, addTo, amountsOf, beyond, listOf, sameAmounts } from '../../../api/quota/amounts.ts';
+import { type Amounts, addTo, amountsOf, exceededAmounts, listOf, sameAmounts } from '../../../api/quota/amounts.ts';
 import { checkRequest, type QuotaRequest, type QuotaState } from '../../../api/quota/check.ts';
 import type { Clock } from '../../../base/time/clock.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
@@ -38,12 +38,12 @@ export interface Refusal {
   readonly plain: boolean;
 }
 
-export type Settled = { readonly refusal: Refusal } | { readonly charges: readonly Charge[] };
+export type QuotaOutcome = { readonly refusal: Refusal } | { readonly charges: readonly Charge[] };
 
 interface ReserveItem {
   readonly request: QuotaRequest;
   readonly dryRun: boolean;
-  readonly resolve: (settled: Settled) => void;
+  readonly resolve: (settled: QuotaOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -75,9 +75,9 @@ export class QuotaAccessor {
   }
 
   /** Reserves usage for a request. Throws an ApiError when the quotas cannot be written in time. */
-  async reserve(namespace: string, request: QuotaRequest, dryRun: boolean): Promise<Settled> {
+  async reserve(namespace: string, request: QuotaRequest, dryRun: boolean): Promise<QuotaOutcome> {
     let isLate = false;
-    const answer = new Promise<Settled>((resolve, reject) => {
+    const answer = new Promise<QuotaOutcome>((resolve, reject) => {
       this.#add(namespace, { request, dryRun, resolve, reject });
     });
     const late = new Promise<never>((_, reject) => {
@@ -217,14 +217,14 @@ function stateOf(object: CachedObject): Known {
 
 interface Decision {
   /** One result per item; undefined where no quota applies. */
-  readonly answers: readonly (Settled | undefined)[];
+  readonly answers: readonly (QuotaOutcome | undefined)[];
   readonly changed: readonly { readonly previous: CachedObject; readonly object: ResourceQuota }[];
 }
 
 /** Decides items in order. Each item sees the usage that remains after the earlier items. */
 function decide(quotas: readonly Known[], items: readonly Item[]): Decision {
   const running = [...quotas];
-  const answers: (Settled | undefined)[] = new Array(items.length).fill(undefined);
+  const answers: (QuotaOutcome | undefined)[] = new Array(items.length).fill(undefined);
   for (const item of items) if (!('request' in item)) subtractCharges(running, item.charges);
   for (const [index, item] of items.entries()) {
     if (!('request' in item)) continue;
@@ -258,6 +258,6 @@ function subtractCharges(running: Known[], charges: readonly Charge[]): void {
   for (const { name, uid, amounts } of charges) {
     const at = running.findIndex((state) => state.name === name && state.quota.metadata?.uid === uid);
     const state = running[at];
-    if (state !== undefined) running[at] = { ...state, used: beyond(state.used, amounts) };
+    if (state !== undefined) running[at] = { ...state, used: exceededAmounts(state.used, amounts) };
   }
 }

@@ -11,9 +11,9 @@ import type { AdmissionRequest } from '../../pipeline/admission.ts';
 import type { Metrics } from '../../server/metrics.ts';
 import type { WebhookCaller, WebhookClient } from '../../webhooks/caller.ts';
 import type { WebhookIdentities } from '../../webhooks/identities.ts';
-import { type AccessSource, authorizerOf, withAnswers } from '../authorizer.ts';
+import { type AccessSource, authorizerOf, evaluateWithDecisions } from '../authorizer.ts';
 import { conditionsHold, documentsOf, variablesOf } from '../expressions.ts';
-import { type NamespaceSource, selects } from '../matching.ts';
+import { type NamespaceSource, selectsRequest } from '../matching.ts';
 import { describeRequest } from '../review.ts';
 import { forbid } from '../subject.ts';
 import type { Hook, MatchingWebhook } from './configurations.ts';
@@ -67,7 +67,7 @@ export class HookCaller {
     type: HookType,
     events: CallEvents,
   ): Promise<WebhookDecision | undefined> {
-    if (!(await selects(hook.match, request, this.#deps.namespaces))) return undefined;
+    if (!(await selectsRequest(hook.match, request, this.#deps.namespaces))) return undefined;
     const described = await describeRequest(request, as, this.#deps.newUid());
     if (!(await this.#conditionsHold(hook, request, described))) return undefined;
     events.called?.();
@@ -117,7 +117,7 @@ export class HookCaller {
     if (hook.conditions.length === 0) return true;
     try {
       const variables = variablesOf(documentsOf(described), authorizerOf(request, this.#deps.access));
-      return await withAnswers(() => conditionsHold(hook.conditions, variables));
+      return await evaluateWithDecisions(() => conditionsHold(hook.conditions, variables));
     } catch (error) {
       // A webhook with failurePolicy Ignore is skipped if its match conditions cannot be evaluated.
       if (hook.ignoresFailure) return false;

@@ -12,7 +12,7 @@ import type {
   RoleRef,
 } from '../../../api/generated/rbac/v1.ts';
 import type { RbacAuthorizer } from './rbac.ts';
-import { covers } from './rules.ts';
+import { coversRules } from './rules.ts';
 import { type Action, PRIVILEGED_GROUP, type UserInfo } from './types.ts';
 
 const GROUP = 'rbac.authorization.k8s.io';
@@ -74,7 +74,7 @@ function missingRules(
   wanted: readonly PolicyRule[],
 ): string | undefined {
   const own = context.rbac.rulesFor(context.user, namespace);
-  const { covered, uncovered } = covers([...own.resourceRules, ...own.nonResourceRules], wanted);
+  const { covered, uncovered } = coversRules([...own.resourceRules, ...own.nonResourceRules], wanted);
   if (covered) return undefined;
   const groups = context.user.groups.map((group) => JSON.stringify(group)).join(' ');
   const errors = own.errors.length === 0 ? '' : `; resolution errors: [${own.errors.join(', ')}]`;

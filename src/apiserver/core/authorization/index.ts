@@ -13,7 +13,7 @@ export {
 export { bindingEscalation, type EscalationContext, roleEscalation } from './escalation.ts';
 export { createNodeAuthorizer, type NodeAuthorizer, nodeNameOf } from './node.ts';
 export { createRbacAuthorizer, type EffectiveRules, type RbacAuthorizer } from './rbac.ts';
-export { type Coverage, covers } from './rules.ts';
+export { type Coverage, coversRules } from './rules.ts';
 export {
   type Action,
   type Decision,

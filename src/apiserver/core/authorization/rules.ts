@@ -66,7 +66,7 @@ export interface Coverage {
 const MAX_REPORTED = 50;
 
 /** Reports whether `owned` covers every rule in `wanted` (upstream's `validation.Covers`). */
-export function covers(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): Coverage {
+export function coversRules(owned: readonly PolicyRule[], wanted: readonly PolicyRule[]): Coverage {
   const uncovered: PolicyRule[] = [];
   let budget = MAX_BREAKDOWN;
   for (const rule of wanted) {

@@ -11,7 +11,7 @@ import { BoundedMap } from '../../../base/bounded-map.ts';
 import { type AllocationClass, allocate } from './allocation.ts';
 import { FlowCounters } from './counters.ts';
 import { FlowRequest } from './flow-queue.ts';
-import { byPrecedence, matches, type OwnRules, rulesFor } from './matching.ts';
+import { byPrecedence, matchesRules, type OwnRules, rulesFor } from './matching.ts';
 import { isValidLevel, PriorityLevel, sharesOf } from './priority-level.ts';
 import { dealHand, flowHash } from './shuffle-sharding.ts';
 import { Turns } from './turns.ts';
@@ -174,7 +174,7 @@ export class FlowControl<T> {
       });
       this.#candidates.set(requester, candidates);
     }
-    for (const candidate of candidates) if (matches(candidate.rules, target)) return candidate.flows;
+    for (const candidate of candidates) if (matchesRules(candidate.rules, target)) return candidate.flows;
     // The catch-all schema matches by group, so a requester without any group matches no schema.
     const fallback = this.#flows.find(({ name }) => name === CATCH_ALL) ?? this.#flows.at(-1);
     if (fallback === undefined) throw new Error('flow control has no catch-all schema');

@@ -34,7 +34,7 @@ function isSubject(subject: Subject, requester: Requester): boolean {
   }
 }
 
-export function matches(rules: OwnRules, target: RequestTarget): boolean {
+export function matchesRules(rules: OwnRules, target: RequestTarget): boolean {
   for (const rule of rules) {
     if (target.resource) {
       for (const each of rule.resourceRules ?? []) if (matchesResource(each, target)) return true;

@@ -9,12 +9,12 @@ import { checkApplied } from './check-applied.ts';
 import { type Comparison, compare, compareSteps, fieldsOf } from './compare.ts';
 import { type Conflict, conflictError } from './conflicts.ts';
 import { createdFields, createdFieldsSteps } from './created-fields.ts';
-import { clone, equal, field, isObject, type JsonObject, type JsonValue } from './document.ts';
+import { cloneJson, field, isObject, type JsonObject, type JsonValue, jsonEqual } from './document.ts';
 import { badPatch } from './errors.ts';
 import {
-  difference,
   EMPTY_SET,
   type FieldSet,
+  fieldDifference,
   fieldElement,
   intersection,
   isEmpty,
@@ -33,8 +33,8 @@ import {
   type ManagedFields,
   managedFieldsOf,
   NO_MANAGED_FIELDS,
-  stripped,
   withFields,
+  withoutUnownedFields,
 } from './managed-fields.ts';
 import { type ChangesIn, changesByVersion, prunedAcross, type Versions } from './other-versions.ts';
 import { mergeTyped, pruneUnowned } from './typed.ts';
@@ -154,7 +154,7 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   const changesIn = changesByVersion(options, changes, before, after, (each) => withoutIgnored(each, ignored));
   const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
-  const gained = stripped(union(changes.added, changes.modified));
+  const gained = withoutUnownedFields(union(changes.added, changes.modified));
   const managed = new Map(others);
   if (!isEmpty(gained)) {
     yield;
@@ -292,8 +292,8 @@ function* yieldFields(
       yield;
       const changes = changesIn(entry.apiVersion);
       if (changes === undefined) continue;
-      if (id !== regaining || entry.read === undefined) fields = difference(fields, written(changes));
-      fields = difference(fields, changes.removed);
+      if (id !== regaining || entry.read === undefined) fields = fieldDifference(fields, written(changes));
+      fields = fieldDifference(fields, changes.removed);
     }
     if (!isEmpty(fields)) left.set(id, withFields(entry, fields));
   }
@@ -313,7 +313,8 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
   const unchanged = options.live !== undefined && isSame(options, bare(options.live), object);
   yield;
   if (unchanged && now !== undefined) {
-    const sameFields = before !== undefined && equal(stripped(now.fields), stripped(before.fields));
+    const sameFields =
+      before !== undefined && jsonEqual(withoutUnownedFields(now.fields), withoutUnownedFields(before.fields));
     if (sameFields && now.apiVersion === before.apiVersion) managed.set(identity, before);
     else managed.set(identity, { ...now, time: before?.time });
   }
@@ -325,7 +326,7 @@ function* finish(options: ApplyOptions, known: ManagedFields, outcome: Outcome):
  * these fields will be restored.
  */
 function isSame(options: ApplyOptions, live: JsonObject, object: JsonObject): boolean {
-  if (equal(object, live)) return true;
+  if (jsonEqual(object, live)) return true;
   if ((options.resetFields ?? []).length === 0) return false;
   const changes = withoutIgnored(compare(live, object, options.schema), ignoredFields(options));
   return isEmpty(changes.added) && isEmpty(changes.modified) && isEmpty(changes.removed);
@@ -343,7 +344,7 @@ function withoutInherited(
   const inherited = inheritedFields(live, schema);
   const disputed: Conflict[] = [];
   for (const { owner, fields } of conflicts) {
-    const left = difference(fields, inherited);
+    const left = fieldDifference(fields, inherited);
     if (!isEmpty(left)) disputed.push({ owner, fields: left });
   }
   return disputed;
@@ -354,7 +355,7 @@ function inheritedFields(live: JsonObject | undefined, schema: SchemaNode | unde
   if (live === undefined || lastApplied === undefined) return EMPTY_SET;
   const changes = compare(lastApplied, bare(live), schema);
   const differing = union(union(changes.modified, changes.added), changes.removed);
-  return difference(fieldsOf(lastApplied, schema), differing);
+  return fieldDifference(fieldsOf(lastApplied, schema), differing);
 }
 
 function lastAppliedOf(live: JsonObject): JsonObject | undefined {
@@ -377,10 +378,10 @@ function updateLastApplied(options: ApplyOptions, object: JsonObject): JsonObjec
   if (lastAppliedOf(options.live) === undefined) return object;
   const annotations = annotationsOf(object);
   if (annotations === undefined || !Object.hasOwn(annotations, LAST_APPLIED)) return object;
-  const applied = clone(options.applied);
+  const applied = cloneJson(options.applied);
   const own = annotationsOf(applied);
   if (own !== undefined) delete own[LAST_APPLIED];
-  const copy = clone(object);
+  const copy = cloneJson(object);
   const target = annotationsOf(copy);
   if (target !== undefined) target[LAST_APPLIED] = `${JSON.stringify(applied)}\n`;
   return copy;
@@ -397,7 +398,7 @@ function managedForApply(options: ApplyOptions): ManagedFields {
   if (live === undefined) return NO_MANAGED_FIELDS;
   const known = decodeManagedFields(managedFieldsOf(live), { stored: true }) ?? NO_MANAGED_FIELDS;
   if (known.size > 0) return known;
-  const fields = stripped(recursiveDifference(fieldsOf(bare(live), schema), ignoredFields(options)));
+  const fields = withoutUnownedFields(recursiveDifference(fieldsOf(bare(live), schema), ignoredFields(options)));
   if (isEmpty(fields)) return known;
   const entry: ManagedEntry = {
     manager: BEFORE_FIRST_APPLY,
@@ -416,7 +417,7 @@ function managedForApply(options: ApplyOptions): ManagedFields {
  */
 function managedForUpdate(options: UpdateOptions, sent: JsonValue | undefined): ManagedFields {
   const stored = managedFieldsOf(options.live);
-  const edited = (options.subresource ?? '') === '' && sent !== undefined && !equal(sent, stored);
+  const edited = (options.subresource ?? '') === '' && sent !== undefined && !jsonEqual(sent, stored);
   const own = edited ? decodeManagedFields(sent, { stored: false }) : undefined;
   if (own !== undefined && own.size > 0) return own;
   return decodeManagedFields(stored, { stored: true }) ?? NO_MANAGED_FIELDS;

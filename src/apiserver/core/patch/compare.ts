@@ -2,14 +2,14 @@
 import type { SchemaNode } from '../../../api/schema/node.ts';
 import type { Steps } from '../../../base/concurrency/steps.ts';
 import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.ts';
-import { equal, field, isObject, type JsonValue } from './document.ts';
+import { field, isObject, type JsonValue, jsonEqual } from './document.ts';
 import { EMPTY_SET, type FieldSet, fieldElement, isEmpty, memberNode } from './field-set.ts';
 import {
   declares,
-  descends,
   EqualItems,
   fieldSchema,
   hasParts,
+  isComparedByParts,
   isContainer,
   itemsOf,
   type ListItem,
@@ -164,7 +164,7 @@ class LargeComparison {
     const weight = this.#weigher.weight(after ?? before);
     if (isHeavy(weight) && isContainer(before ?? null) && isContainer(after ?? null)) {
       yield;
-      if (descends(before ?? null, after ?? null, schema)) {
+      if (isComparedByParts(before ?? null, after ?? null, schema)) {
         found.putBelow(element, yield* this.compare(before ?? null, after ?? null, schema));
         return;
       }
@@ -207,10 +207,10 @@ class ComparisonBuilder {
       return;
     }
     // Most lists are unchanged, and comparing them is cheaper than identifying their items.
-    if (Array.isArray(before) && Array.isArray(after) && equal(before, after)) return;
-    const below = descends(before, after, schema) ? compare(before, after, schema) : undefined;
+    if (Array.isArray(before) && Array.isArray(after) && jsonEqual(before, after)) return;
+    const below = isComparedByParts(before, after, schema) ? compare(before, after, schema) : undefined;
     if (below === undefined) {
-      if (equal(before, after)) return;
+      if (jsonEqual(before, after)) return;
       this.#modified = put(this.#modified, element, EMPTY_SET);
       // If the type changes from or to an object, the fields of the old value are removed.
       if (isObject(before) !== isObject(after) && hasParts(before, schema))
@@ -231,7 +231,7 @@ class ComparisonBuilder {
       if (!(after instanceof EqualItems)) {
         this.compareChild(element, undefined, after, schema, true);
         this.#removed = put(this.#removed, element, EMPTY_SET);
-      } else if (!equal(before.items, after.items)) this.#modified = put(this.#modified, element, EMPTY_SET);
+      } else if (!jsonEqual(before.items, after.items)) this.#modified = put(this.#modified, element, EMPTY_SET);
     } else if (after instanceof EqualItems) {
       this.compareChild(element, before, undefined, schema, true);
       this.#added = put(this.#added, element, EMPTY_SET);

@@ -6,10 +6,10 @@ import type { ListNode, ObjectNode, SchemaNode } from '../../../api/schema/node.
 import type { Steps } from '../../../base/concurrency/steps.ts';
 import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.ts';
 import { compare } from './compare.ts';
-import { equal, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
+import { field, isObject, type JsonObject, type JsonValue, jsonEqual, setField } from './document.ts';
 import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
-import { descends, EqualItems, hasParts, isContainer, itemsOf } from './merge-shape.ts';
+import { EqualItems, hasParts, isComparedByParts, isContainer, itemsOf } from './merge-shape.ts';
 
 type Node = Record<string, FieldSet>;
 /** Reports whether the field of this name has no owner. */
@@ -62,7 +62,7 @@ class LargeWalk {
       } else if (known === null && hasParts(value, own)) {
         const parts = yield* this.#node(value, own, false);
         if (!isEmpty(parts)) apart[elementIn(structure, name)] = parts;
-      } else if (isObject(value) && isObject(known) && descends(known, value, own)) {
+      } else if (isObject(value) && isObject(known) && isComparedByParts(known, value, own)) {
         const found = yield* this.newFields(value, own, known, NONE, 'nested');
         if (found !== NOTHING) apart[elementIn(structure, name)] = found;
       } else setField(rest, name, value);
@@ -161,7 +161,7 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
     const parts = node(value, schema, false);
     return isEmpty(parts) ? undefined : parts;
   }
-  if (!descends(known, value, schema)) return equal(known, value) ? undefined : EMPTY_SET;
+  if (!isComparedByParts(known, value, schema)) return jsonEqual(known, value) ? undefined : EMPTY_SET;
   if (isObject(value) && isObject(known)) return newFields(value, schema, known, NONE, 'nested');
   const { added, modified } = compare(known, value, schema);
   const both = sorted(union(added, modified));

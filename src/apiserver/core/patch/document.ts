@@ -33,10 +33,10 @@ export function setField(object: JsonObject, key: string, value: JsonValue): voi
 }
 
 /** Deep copy. Fields with the value undefined are omitted, as in JSON. */
-export function clone<T extends JsonValue>(value: T): T;
-export function clone(value: JsonValue): JsonValue {
+export function cloneJson<T extends JsonValue>(value: T): T;
+export function cloneJson(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item) => clone(item));
+  if (Array.isArray(value)) return value.map((item) => cloneJson(item));
   const keys = Object.keys(value);
   if (keys.length > MANY) return cloneMany(value, keys);
   // A spread keeps the hidden class of the object, and copies `__proto__` as an ordinary field.
@@ -44,7 +44,7 @@ export function clone(value: JsonValue): JsonValue {
   for (const key of keys) {
     const own = copy[key];
     if (own === undefined) delete copy[key];
-    else if (typeof own === 'object') copy[key] = clone(own);
+    else if (typeof own === 'object') copy[key] = cloneJson(own);
   }
   return copy;
 }
@@ -59,7 +59,7 @@ function cloneMany(value: JsonObject, keys: readonly string[]): JsonObject {
   const copy: JsonObject = {};
   for (const key of keys) {
     const own = value[key];
-    if (own !== undefined) setField(copy, key, clone(own));
+    if (own !== undefined) setField(copy, key, cloneJson(own));
   }
   return copy;
 }
@@ -73,16 +73,16 @@ export function shallowCopy<T>(object: Readonly<Record<string, T>>): Record<stri
 }
 
 /** JSON equality: the order of fields is ignored, the order of list items is not. */
-export function equal(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+export function jsonEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((item, index) => equal(item, b[index]));
+    return a.every((item, index) => jsonEqual(item, b[index]));
   }
   const keys = Object.keys(a);
   if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => Object.hasOwn(b, key) && equal(a[key], b[key]));
+  return keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]));
 }
 
 /** Reports whether `value` is nested deeper than `limit`. Does not recurse. */

@@ -85,7 +85,7 @@ function joined(a: FieldSet, b: FieldSet): FieldSet {
 }
 
 /** The members of `a` that are not members of `b`. */
-export function difference(a: FieldSet, b: FieldSet): FieldSet {
+export function fieldDifference(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(b) ? a : combine(a, b, false);
 }
 

@@ -1,11 +1,11 @@
 import {
-  clone,
-  equal,
+  cloneJson,
   field,
   isDeeperThan,
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonEqual,
   MAX_DEPTH,
   setField,
   sizeOf,
@@ -41,7 +41,7 @@ export function jsonPatch(document: JsonObject, patch: JsonValue): JsonObject {
     throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${sent.length}`);
   }
   const operations = sent.map(parseOperation);
-  let root: JsonValue = clone(document);
+  let root: JsonValue = cloneJson(document);
   let copiedBytes = 0;
   let shifted = 0;
   for (const operation of operations) {
@@ -111,13 +111,13 @@ function apply(root: JsonValue, operation: Operation): JsonValue {
   const { op, path, from, value } = operation;
   switch (op) {
     case 'add':
-      return add(root, path, clone(value ?? null));
+      return add(root, path, cloneJson(value ?? null));
     case 'remove':
       return remove(root, path);
     case 'replace':
-      return replace(root, path, clone(value ?? null));
+      return replace(root, path, cloneJson(value ?? null));
     case 'copy':
-      return add(root, path, clone(resolve(root, from)));
+      return add(root, path, cloneJson(resolve(root, from)));
     case 'move':
       return move(root, from, path);
     default:
@@ -174,7 +174,7 @@ function move(root: JsonValue, from: readonly string[], path: readonly string[])
 
 function test(root: JsonValue, { path, value, pointer }: Operation): JsonValue {
   const found = tryResolve(root, path);
-  if (!equal(found ?? null, value ?? null)) {
+  if (!jsonEqual(found ?? null, value ?? null)) {
     throw failedTest(pointer);
   }
   return root;

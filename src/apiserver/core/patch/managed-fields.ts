@@ -1,9 +1,9 @@
 import type { Steps } from '../../../base/concurrency/steps.ts';
 import { field, isObject, type JsonObject, type JsonValue } from './document.ts';
 import {
-  difference,
   EMPTY_SET,
   type FieldSet,
+  fieldDifference,
   isEmpty,
   parseFieldSet,
   recursiveDifference,
@@ -175,7 +175,7 @@ export function* encodeManagedFields(managed: ManagedFields, writer?: string): S
   const entries: ManagedEntry[] = [];
   for (const [identity, entry] of managed) {
     const isWritten = identity === writer && entry.read === undefined;
-    const kept = isWritten ? withFields(entry, stripped(entry.fields)) : entry;
+    const kept = isWritten ? withFields(entry, withoutUnownedFields(entry.fields)) : entry;
     if (!isEmpty(kept.fields)) entries.push(kept);
   }
   const encoded: JsonValue[] = [];
@@ -186,10 +186,10 @@ export function* encodeManagedFields(managed: ManagedFields, writer?: string): S
   return encoded;
 }
 
-export function stripped(fields: FieldSet): FieldSet {
+export function withoutUnownedFields(fields: FieldSet): FieldSet {
   const left = recursiveDifference(fields, UNOWNED);
   // The metadata structure has no owner either.
-  return difference(left, METADATA_ITSELF);
+  return fieldDifference(left, METADATA_ITSELF);
 }
 
 function encodeEntry(entry: ManagedEntry): JsonObject {

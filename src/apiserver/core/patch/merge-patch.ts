@@ -1,5 +1,5 @@
 import {
-  clone,
+  cloneJson,
   field,
   isDeeperThan,
   isObject,
@@ -12,7 +12,7 @@ import { badPatch, wrongPatchType } from './errors.ts';
 
 /** Applies an RFC 7386 merge patch: fields replace fields, objects merge, null removes. Throws ApiError BadRequest. */
 export function mergePatch(document: JsonObject, patch: JsonValue): JsonObject {
-  return mergeInto(clone(document), patch);
+  return mergeInto(cloneJson(document), patch);
 }
 
 /** Like `mergePatch`, but changes `document` in place. If this throws, `document` is unchanged. */
@@ -33,7 +33,7 @@ function merge(target: JsonObject, patch: JsonObject): JsonObject {
       const before = field(target, key);
       setField(target, key, merge(isObject(before) ? before : {}, value));
     } else {
-      setField(target, key, clone(value));
+      setField(target, key, cloneJson(value));
     }
   }
   return target;

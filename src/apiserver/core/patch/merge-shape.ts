@@ -118,7 +118,7 @@ export function hasDeclaredParts(value: JsonValue, schema: SchemaNode | undefine
 }
 
 /** Reports whether two values are compared by their parts or as a whole. */
-export function descends(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
+export function isComparedByParts(before: JsonValue, after: JsonValue, schema: SchemaNode | undefined): boolean {
   const shape = shapeOf(after, schema);
   if (shape.kind === 'fields') return isObject(before);
   if (shape.kind !== 'list' || !Array.isArray(before) || !Array.isArray(after)) return false;

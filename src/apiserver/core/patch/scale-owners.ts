@@ -5,7 +5,7 @@
 
 import { atOnce } from '../../../base/concurrency/steps.ts';
 import type { JsonValue } from './document.ts';
-import { difference, EMPTY_SET, type FieldSet, fieldElement, intersection, isEmpty } from './field-set.ts';
+import { EMPTY_SET, type FieldSet, fieldDifference, fieldElement, intersection, isEmpty } from './field-set.ts';
 import {
   decodeManagedFields,
   encodeManagedFields,
@@ -60,7 +60,7 @@ export function ownersAfterScale(
   for (const entry of entriesOf(managedFields)) {
     const had = !isEmpty(intersection(entry.fields, replicas));
     // An owner that is still an owner in the Scale keeps the field; all others lose it.
-    const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : difference(entry.fields, replicas);
+    const fields = !had || owners.delete(nameOf(entry)) ? entry.fields : fieldDifference(entry.fields, replicas);
     if (!isEmpty(fields)) kept.push(withFields(entry, fields));
   }
   const added = [...owners.values()].map((entry) => ({ ...withFields(entry, replicas), apiVersion }));

@@ -4,7 +4,7 @@
  */
 import type { ListNode, SchemaNode } from '../../../api/schema/node.ts';
 import {
-  clone,
+  cloneJson,
   field,
   isDeeperThan,
   isObject,
@@ -31,7 +31,7 @@ export function strategicMergePatch(
   patch: JsonValue,
   schema: SchemaNode | undefined,
 ): JsonObject {
-  return strategicMergeInto(clone(document), patch, schema);
+  return strategicMergeInto(cloneJson(document), patch, schema);
 }
 
 /** Like `strategicMergePatch`, but changes `document` in place. */
@@ -94,7 +94,7 @@ function mergeField(
     return;
   }
   if (schema?.kind !== 'list' || !schema.patchStrategy.includes('merge')) {
-    setField(target, key, clone(value));
+    setField(target, key, cloneJson(value));
     return;
   }
   const list = Array.isArray(before) ? before : [];

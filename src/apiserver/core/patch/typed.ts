@@ -1,6 +1,6 @@
 /** Merges an applied configuration into a live document, and removes fields that have lost their last owner. */
 import type { ListNode, SchemaNode } from '../../../api/schema/node.ts';
-import { clone, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
+import { cloneJson, field, isObject, type JsonObject, type JsonValue, setField } from './document.ts';
 import { child, type FieldSet, fieldElement, isMember } from './field-set.ts';
 import { fieldSchema, hasDeclaredParts, isDeclared, itemElement, type Shape, shapeOf } from './merge-shape.ts';
 
@@ -18,13 +18,13 @@ export function mergeTyped(live: JsonValue | undefined, applied: JsonValue, sche
       const before = isObject(live) ? field(live, name) : undefined;
       const below = fieldSchema(shape, name);
       const kept = value === null && before !== undefined && hasDeclaredParts(before, below);
-      setField(merged, name, kept ? clone(before) : mergeTyped(before, value, below));
+      setField(merged, name, kept ? cloneJson(before) : mergeTyped(before, value, below));
     }
     return merged;
   }
   if (shape.kind === 'list' && Array.isArray(applied) && Array.isArray(live))
     return mergeLists(live, applied, shape.schema);
-  return clone(applied);
+  return cloneJson(applied);
 }
 
 /**
@@ -34,7 +34,7 @@ function shallowClone(live: JsonObject, applied: JsonObject): JsonObject {
   const copy: JsonObject = {};
   for (const name of Object.keys(live)) {
     const value = live[name];
-    if (value !== undefined) setField(copy, name, Object.hasOwn(applied, name) ? null : clone(value));
+    if (value !== undefined) setField(copy, name, Object.hasOwn(applied, name) ? null : cloneJson(value));
   }
   return copy;
 }
@@ -60,7 +60,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
   /** Copies live-only items up to the next shared item that the applied list needs. */
   const catchUp = (awaited: Item | undefined): void => {
     for (let item = liveItems[next]; item !== undefined; item = liveItems[++next]) {
-      if (item.element === undefined || !known.has(item.element)) merged.push(clone(item.value));
+      if (item.element === undefined || !known.has(item.element)) merged.push(cloneJson(item.value));
       else if (awaited === undefined || item.element === awaited.element) return;
     }
   };
@@ -73,7 +73,7 @@ function mergeLists(live: readonly JsonValue[], applied: readonly JsonValue[], s
     );
   }
   const rest = liveItems.slice(next).filter(({ element }) => element === undefined || !known.has(element));
-  return [...merged, ...rest.map(({ value }) => clone(value))];
+  return [...merged, ...rest.map(({ value }) => cloneJson(value))];
 }
 
 /** For each index, the next item at or after this index that both lists contain. */

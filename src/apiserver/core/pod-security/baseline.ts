@@ -10,7 +10,7 @@ import {
   hasUserNamespace,
   type PodLike,
   plural,
-  quoted,
+  quotedList,
   settersText,
   unique,
   type Violation,
@@ -76,7 +76,7 @@ function appArmorProfile(pod: PodLike): Violation | undefined {
   const values = [...types, ...annotations];
   return {
     reason: plural('forbidden AppArmor profile', 'forbidden AppArmor profiles', values.length),
-    detail: `${setters.join(' and ')} must not set AppArmor profile type to ${quoted(values)}`,
+    detail: `${setters.join(' and ')} must not set AppArmor profile type to ${quotedList(values)}`,
   };
 }
 
@@ -91,7 +91,7 @@ function capabilities(pod: PodLike): Violation | undefined {
   const all = unique(containersOf(pod).flatMap(added));
   return {
     reason: 'non-default capabilities',
-    detail: `${containersText(containers)} must not include ${quoted(all)} in securityContext.capabilities.add`,
+    detail: `${containersText(containers)} must not include ${quotedList(all)} in securityContext.capabilities.add`,
   };
 }
 
@@ -104,7 +104,7 @@ function hostNamespaces({ spec }: PodLike): Violation | undefined {
 function hostPathVolumes({ spec }: PodLike): Violation | undefined {
   const names = (spec.volumes ?? []).filter(({ hostPath }) => hostPath !== undefined).map(({ name }) => name);
   if (names.length === 0) return undefined;
-  return { reason: 'hostPath volumes', detail: `${plural('volume', 'volumes', names.length)} ${quoted(names)}` };
+  return { reason: 'hostPath volumes', detail: `${plural('volume', 'volumes', names.length)} ${quotedList(names)}` };
 }
 
 function hostPorts(pod: PodLike): Violation | undefined {
@@ -129,7 +129,7 @@ function probeHosts(pod: PodLike): Violation | undefined {
   const noun = plural('probe or lifecycle host', 'probe or lifecycle hosts', hosts.length);
   return {
     reason: 'probe or lifecycle host',
-    detail: `${containersText(containers)} ${uses} ${noun} ${quoted(hosts)}`,
+    detail: `${containersText(containers)} ${uses} ${noun} ${quotedList(hosts)}`,
   };
 }
 
@@ -154,7 +154,7 @@ export function procMount(pod: PodLike): Violation | undefined {
   const types = unique(containersOf(pod).map(typeOf)).filter((type) => type !== 'Default');
   return {
     reason: 'procMount',
-    detail: `${containersText(containers)} must not set securityContext.procMount to ${quoted(types)}`,
+    detail: `${containersText(containers)} must not set securityContext.procMount to ${quotedList(types)}`,
   };
 }
 
@@ -172,7 +172,7 @@ function seLinuxOptions(pod: PodLike, allowed: readonly string[]): Violation | u
   const all = [ofPod, ...containersOf(pod).map(ofContainer)].filter((options) => options !== undefined);
   const types = unique(all.map(({ type = '' }) => type).filter((type) => !allowed.includes(type)));
   const wrong = [
-    ...(types.length === 0 ? [] : [`${plural('type', 'types', types.length)} ${quoted(types)}`]),
+    ...(types.length === 0 ? [] : [`${plural('type', 'types', types.length)} ${quotedList(types)}`]),
     ...(all.some(({ user = '' }) => user !== '') ? ['user may not be set'] : []),
     ...(all.some(({ role = '' }) => role !== '') ? ['role may not be set'] : []),
   ];
@@ -211,7 +211,7 @@ export function badSeccompProfiles(pod: PodLike): Violation | undefined {
   const types = [ofPod, ...containersOf(pod).map(ofContainer)].filter(isBad);
   return {
     reason: 'seccompProfile',
-    detail: `${setters} must not set securityContext.seccompProfile.type to ${quoted(unique(types))}`,
+    detail: `${setters} must not set securityContext.seccompProfile.type to ${quotedList(unique(types))}`,
   };
 }
 

@@ -45,13 +45,14 @@ export function containersWhere(pod: PodLike, isBad: (container: Container) => b
 
 export const plural = (one: string, many: string, count: number): string => (count === 1 ? one : many);
 
-export const quoted = (values: readonly string[]): string => values.map((value) => JSON.stringify(value)).join(', ');
+export const quotedList = (values: readonly string[]): string =>
+  values.map((value) => JSON.stringify(value)).join(', ');
 
 export const unique = (values: readonly string[]): string[] => [...new Set(values)].sort();
 
 /** Text such as `container "a"` or `containers "a", "b"`. */
 export const containersText = (names: readonly string[]): string =>
-  `${plural('container', 'containers', names.length)} ${quoted(names)}`;
+  `${plural('container', 'containers', names.length)} ${quotedList(names)}`;
 
 /** Text such as `pod`, `container "a"`, or `pod and containers "a", "b"`. */
 export function settersText(pod: boolean, containers: readonly string[]): string {

@@ -10,7 +10,7 @@ import {
   isWindows,
   type PodLike,
   plural,
-  quoted,
+  quotedList,
   settersText,
   unique,
   type Violation,
@@ -73,7 +73,7 @@ function capabilities(pod: PodLike): Violation | undefined {
     details.push(`${containersText(keeping)} must set securityContext.capabilities.drop=["ALL"]`);
   }
   if (adding.length > 0) {
-    const all = quoted(unique(containersOf(pod).flatMap(added)));
+    const all = quotedList(unique(containersOf(pod).flatMap(added)));
     details.push(`${containersText(adding)} must not include ${all} in securityContext.capabilities.add`);
   }
   return details.length === 0 ? undefined : { reason: 'unrestricted capabilities', detail: details.join('; ') };
@@ -85,11 +85,11 @@ function restrictedVolumes({ spec }: PodLike): Violation | undefined {
   const bad = (spec.volumes ?? []).filter((volume) => !ALLOWED_VOLUMES.some((type) => isSet(volume, type)));
   if (bad.length === 0) return undefined;
   const types = unique(bad.map((volume) => FORBIDDEN_VOLUMES.find((type) => isSet(volume, type)) ?? 'unknown'));
-  const volumes = `${plural('volume', 'volumes', bad.length)} ${quoted(bad.map(({ name }) => name))}`;
+  const volumes = `${plural('volume', 'volumes', bad.length)} ${quotedList(bad.map(({ name }) => name))}`;
   const noun = plural('restricted volume type', 'restricted volume types', types.length);
   return {
     reason: 'restricted volume types',
-    detail: `${volumes} ${plural('uses', 'use', bad.length)} ${noun} ${quoted(types)}`,
+    detail: `${volumes} ${plural('uses', 'use', bad.length)} ${noun} ${quotedList(types)}`,
   };
 }
 

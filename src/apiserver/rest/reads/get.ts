@@ -8,7 +8,7 @@ import { type AnswerForm, negotiate } from '../../http/negotiate.ts';
 import { PROTOBUF } from '../../http/protobuf/field-table.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
-import { shown } from '../../pipeline/kinds.ts';
+import { inServedVersion } from '../../pipeline/kinds.ts';
 import type { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { ServerContext } from '../context.ts';
 import { parseRevision } from './list-options.ts';
@@ -47,7 +47,7 @@ function answer(
   const object = kind.cache?.get(info.namespace, info.name);
   if (object === undefined) throw errors.notFound(kind, info.name);
   requireOwn(kind, exchange.user, object, info.name);
-  const now = shown(kind, object);
+  const now = inServedVersion(kind, object);
   if (now instanceof Promise) return now.then((each) => sendObject(context, exchange, kind, each, form, 200));
   sendObject(context, exchange, kind, now, form, 200);
   return undefined;

@@ -49,7 +49,7 @@ function listsOf(context: ReadContext): WholeLists {
   return lists;
 }
 
-export function list(
+export function serveList(
   context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,

@@ -6,7 +6,7 @@ import type { RestContext } from '../context.ts';
  * Subscribes to a kind until the server stops. `all` runs first and after each reload of the cache, because events may
  * have been missed. The callbacks must neither throw nor block.
  */
-export function follow(
+export function followKind(
   context: Pick<RestContext, 'cache' | 'stopping'>,
   kind: string,
   deliver: (batch: EventBatch) => void,
@@ -14,7 +14,7 @@ export function follow(
 ): void {
   const { cache, stopping } = context;
   if (stopping.aborted) return;
-  const again = (): void => queueMicrotask(() => follow(context, kind, deliver, all));
+  const again = (): void => queueMicrotask(() => followKind(context, kind, deliver, all));
   cache.kind(kind).subscribe({ deliver, reset: again }, undefined, cache.revision);
   all();
 }

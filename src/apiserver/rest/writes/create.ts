@@ -7,7 +7,7 @@ import { timestamp } from '../../../base/time/timestamps.ts';
 import { admissionOfWrite, storeAdmitted } from '../../pipeline/admission.ts';
 import { toStored } from '../../pipeline/kinds.ts';
 import { metadataOf, placeOf, randomSuffix, strategyContext, type WriteRequest } from '../../pipeline/write-request.ts';
-import { encoded } from '../../storage/encode.ts';
+import { encodeInSteps } from '../../storage/encode.ts';
 import { NO_EFFECTS } from '../../storage/object-store.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
 import type { WriteContext } from '../context.ts';
@@ -168,7 +168,7 @@ async function commit(write: Create): Promise<CachedObject> {
     if (request.options.dryRun) {
       if ((await existing(context, request, place.name)) !== undefined)
         throw errors.alreadyExists(request.kind, place.name);
-      return new CachedObject(place.namespace, place.name, await encoded(request.kind, next, large), 0, 0);
+      return new CachedObject(place.namespace, place.name, await encodeInSteps(request.kind, next, large), 0, 0);
     }
     const effects =
       inNamespace === undefined ? allocated : { ...allocated, guards: [...allocated.guards, inNamespace.guard] };

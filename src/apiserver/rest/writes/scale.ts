@@ -13,7 +13,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import { decodeObject } from '../../pipeline/decode-object.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
-import { shown } from '../../pipeline/kinds.ts';
+import { inServedVersion } from '../../pipeline/kinds.ts';
 import type { WriteRequest } from '../../pipeline/write-request.ts';
 import type { WriteContext } from '../context.ts';
 import { applyScale, scaleKind, scaleOf } from '../subresources/scale.ts';
@@ -34,7 +34,7 @@ export async function getScale(
   await context.cache.freshen();
   const object = kind.cache?.get(namespace, name);
   if (object === undefined) throw errors.notFound(kind, name);
-  sendScale(context, exchange, scaleOf(mapping, (await shown(kind, object)).parse()));
+  sendScale(context, exchange, scaleOf(mapping, (await inServedVersion(kind, object)).parse()));
 }
 
 export async function putScale(

@@ -7,9 +7,9 @@ import { type FieldError, fieldError, invalid } from '../../../api/meta/field-er
 import type { JsonObject, JsonValue, KubeObject } from '../../../api/meta/object.ts';
 import { errors } from '../../../api/meta/status.ts';
 import type { KindDefinition, WriteStrategy } from '../../../api/registry/definition.ts';
-import { clone } from '../../core/patch/document.ts';
+import { cloneJson } from '../../core/patch/document.ts';
 import { type AdmissionRequest, admissionOfWrite, storeAdmitted } from '../../pipeline/admission.ts';
-import { fromStored, shown, toStored } from '../../pipeline/kinds.ts';
+import { fromStored, inServedVersion, toStored } from '../../pipeline/kinds.ts';
 import {
   conflictMessage,
   metadataOf,
@@ -104,7 +104,7 @@ export function updateObject(context: WriteContext, request: WriteRequest, chang
 }
 
 function read(write: Update): void | Promise<void> {
-  const seen = shown(write.request.kind, write.current);
+  const seen = inServedVersion(write.request.kind, write.current);
   if (!(seen instanceof Promise)) return found(write, seen);
   return seen.then((object) => found(write, object));
 }
@@ -199,7 +199,7 @@ async function store(write: Update): Promise<void> {
 function toChange(old: KubeObject): KubeObject {
   const { managedFields } = old.metadata ?? {};
   const bare = managedFields === undefined ? old : { ...old, metadata: { ...old.metadata, managedFields: [] } };
-  const copy = clone(bare) as KubeObject;
+  const copy = cloneJson(bare) as KubeObject;
   if (managedFields !== undefined) metadataOf(copy).managedFields = [...managedFields];
   return copy;
 }

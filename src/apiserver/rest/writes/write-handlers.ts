@@ -3,13 +3,13 @@ import { fieldError } from '../../../api/meta/field-error.ts';
 import type { JsonValue, KubeList, KubeObject } from '../../../api/meta/object.ts';
 import { ApiError, errors } from '../../../api/meta/status.ts';
 import type { WriteStrategy } from '../../../api/registry/definition.ts';
-import { clone } from '../../core/patch/document.ts';
+import { cloneJson } from '../../core/patch/document.ts';
 import { readBody } from '../../http/body.ts';
 import { duplicatesOf } from '../../http/decode.ts';
 import { negotiate } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import { duplicateErrors } from '../../pipeline/decode-object.ts';
-import { fromStored, type ServedKind, shown } from '../../pipeline/kinds.ts';
+import { fromStored, inServedVersion, type ServedKind } from '../../pipeline/kinds.ts';
 import { methodNotAllowed, type WriteRequest } from '../../pipeline/write-request.ts';
 import type { Handler } from '../handler.ts';
 import { sendObject } from '../reads/get.ts';
@@ -58,7 +58,7 @@ export const update: Handler = async (context, exchange, kind, info) => {
     const updated = await updateObject(context, request, {
       strategy,
       versionRequired: true,
-      next: () => clone(object) as KubeObject,
+      next: () => cloneJson(object) as KubeObject,
     });
     sendObject(context, exchange, kind, updated.object, form, 200);
   } catch (error) {
@@ -128,7 +128,7 @@ export const remove: Handler = async (context, exchange, kind, info) => {
     const { object, revision } = deleted;
     // The response shows the last state with the revision of the delete.
     const last = revision === undefined ? object : object.atRevision(revision);
-    sendObject(context, exchange, kind, await shown(kind, last), form, code);
+    sendObject(context, exchange, kind, await inServedVersion(kind, last), form, code);
   }
 };
 
@@ -158,7 +158,7 @@ export const removeCollection: Handler = async (context, exchange, kind, info) =
       };
       try {
         const { object } = await deleteObject(context, request, deletion);
-        items.push(listItem(kind, fromStored(kind, (await shown(kind, object)).parse())));
+        items.push(listItem(kind, fromStored(kind, (await inServedVersion(kind, object)).parse())));
       } catch (error) {
         if (!(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
       }

@@ -11,8 +11,10 @@ export const gatherCommand: Command = {
   arguments: [0, 0],
   examples: [['Collect into a directory', 'gather --dest-dir /must-gather']],
   run: async ({ flags, out }) => {
-    const { gather } = await import('../../../host/support-bundle/gather.ts');
-    const missed = await gather(stringFlag(flags, 'dest-dir') ?? '/must-gather', (line) => out.stdout(`${line}\n`));
+    const { gatherCluster } = await import('../../../host/support-bundle/gather.ts');
+    const missed = await gatherCluster(stringFlag(flags, 'dest-dir') ?? '/must-gather', (line) =>
+      out.stdout(`${line}\n`),
+    );
     return missed === 0 ? 0 : 1;
   },
 };

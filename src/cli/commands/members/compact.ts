@@ -1,7 +1,7 @@
 import { bytesText } from '../../../base/text/bytes-text.ts';
 import type { Command } from '../../command.ts';
 import { printDocument, printTable } from '../../printers.ts';
-import { kept, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, storeAccess } from '../../store-flags.ts';
 import { FLAGS } from './store-access.ts';
 
 export const membersCompactCommand: Command = {
@@ -16,7 +16,7 @@ export const membersCompactCommand: Command = {
   examples: [['After the alarm NOSPACE', 'members compact']],
   run: async ({ flags, out }) => {
     const { compactStore } = await import('../../../host/store/administration.ts');
-    const compacted = await kept(compactStore(await storeAccess(flags)));
+    const compacted = await keepAliveDuring(compactStore(await storeAccess(flags)));
     const rows = compacted.members.map(({ name, beforeBytes, afterBytes }) => [
       name,
       bytesText(beforeBytes),

@@ -2,7 +2,7 @@ import { bytesText } from '../../../base/text/bytes-text.ts';
 import type { MemberReport } from '../../../host/store/administration.ts';
 import type { Command, Invocation } from '../../command.ts';
 import { printDocument, printTable } from '../../printers.ts';
-import { kept, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, storeAccess } from '../../store-flags.ts';
 import { FLAGS } from './store-access.ts';
 
 export const membersListCommand: Command = {
@@ -13,7 +13,7 @@ export const membersListCommand: Command = {
   flags: FLAGS,
   arguments: [0, 0],
   examples: [['Members with sizes and addresses', 'members list -o wide']],
-  run: (invocation) => kept(list(invocation)),
+  run: (invocation) => keepAliveDuring(list(invocation)),
 };
 
 async function list({ flags, out }: Invocation): Promise<number> {

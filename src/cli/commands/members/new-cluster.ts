@@ -1,5 +1,5 @@
 import { type Command, ROOT_FLAG, stringFlag } from '../../command.ts';
-import { kept } from '../../store-flags.ts';
+import { keepAliveDuring } from '../../store-flags.ts';
 
 export const membersNewClusterCommand: Command = {
   name: 'members new-cluster',
@@ -12,7 +12,7 @@ all objects of the former cluster are lost. To keep them, run hyperedge snapshot
   examples: [['Abandon the store of this host', 'members new-cluster']],
   run: async ({ flags, out }) => {
     const { allowNewCluster } = await import('../../../host/store/cluster-id.ts');
-    const former = await kept(allowNewCluster(stringFlag(flags, 'root')));
+    const former = await keepAliveDuring(allowNewCluster(stringFlag(flags, 'root')));
     out.stdout(
       former === undefined
         ? 'this host belongs to no cluster: its next start creates one\n'

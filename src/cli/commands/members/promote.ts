@@ -1,6 +1,6 @@
 import type { Command } from '../../command.ts';
 import { printDocument } from '../../printers.ts';
-import { FLAGS, named, titleOf, withStore } from './store-access.ts';
+import { FLAGS, findMember, titleOf, withStore } from './store-access.ts';
 
 export const membersPromoteCommand: Command = {
   name: 'members promote',
@@ -11,7 +11,7 @@ export const membersPromoteCommand: Command = {
   examples: [['Promote a learner', 'members promote n4']],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {
-      const member = await named(admin, positionals[0] ?? '');
+      const member = await findMember(admin, positionals[0] ?? '');
       await admin.promoteMember(member.id);
       out.stdout((await printDocument(flags, { ...member, learner: false })) ?? `member ${titleOf(member)} promoted\n`);
       return 0;

@@ -1,7 +1,7 @@
 import type { RecoveryPlan, Survivor } from '../../../host/store/recover.ts';
 import { type Command, stringFlag } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument, printTable } from '../../printers.ts';
-import { kept, STORE_FLAGS, storeAccessOptions } from '../../store-flags.ts';
+import { keepAliveDuring, STORE_FLAGS, storeAccessOptions } from '../../store-flags.ts';
 
 export const membersRecoverCommand: Command = {
   name: 'members recover',
@@ -28,7 +28,7 @@ directories. See docs/runbooks/quorum-loss.md.`,
       ...storeAccessOptions(flags),
       dataDir: stringFlag(flags, 'data-dir'),
     };
-    const plan = await kept(planMemberRecovery(options));
+    const plan = await keepAliveDuring(planMemberRecovery(options));
     const dry = flags['dry-run'] === true;
     out.stdout((await printDocument(flags, plan)) ?? shown(plan));
     if (plan.objection !== undefined && flags['force'] !== true) {
@@ -36,7 +36,7 @@ directories. See docs/runbooks/quorum-loss.md.`,
       return 1;
     }
     if (dry) return 0;
-    await kept(recoverMember(plan, options));
+    await keepAliveDuring(recoverMember(plan, options));
     if (flags['output'] === undefined || flags['output'] === 'wide') out.stdout(afterwards(plan));
     return 0;
   },

@@ -1,6 +1,6 @@
 import type { Command } from '../../command.ts';
 import { printDocument } from '../../printers.ts';
-import { FLAGS, named, titleOf, withStore } from './store-access.ts';
+import { FLAGS, findMember, titleOf, withStore } from './store-access.ts';
 
 export const membersRemoveCommand: Command = {
   name: 'members remove',
@@ -11,7 +11,7 @@ export const membersRemoveCommand: Command = {
   examples: [['Remove a lost member', 'members remove n3']],
   run: ({ flags, positionals, out }) =>
     withStore(flags, async (admin) => {
-      const member = await named(admin, positionals[0] ?? '');
+      const member = await findMember(admin, positionals[0] ?? '');
       await admin.removeMember(member.id);
       out.stdout((await printDocument(flags, member)) ?? `member ${titleOf(member)} removed\n`);
       return 0;

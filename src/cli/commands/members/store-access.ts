@@ -1,7 +1,7 @@
 import type { EtcdAdmin, EtcdMember } from '../../../host/store/administration.ts';
 import type { Flag, FlagValues } from '../../command.ts';
 import { OUTPUT_FLAG } from '../../printers.ts';
-import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 
 export const FLAGS: Readonly<Record<string, Flag>> = { output: OUTPUT_FLAG, ...STORE_FLAGS };
 
@@ -9,7 +9,7 @@ export function titleOf({ name, id }: EtcdMember): string {
   return name === '' ? id : `${name} (${id})`;
 }
 
-export async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
+export async function findMember(admin: EtcdAdmin, wanted: string): Promise<EtcdMember> {
   const { memberNamed } = await import('../../../host/store/administration.ts');
   return memberNamed(await admin.members(), wanted);
 }
@@ -17,7 +17,7 @@ export async function named(admin: EtcdAdmin, wanted: string): Promise<EtcdMembe
 export async function withStore(flags: FlagValues, use: (admin: EtcdAdmin) => Promise<number>): Promise<number> {
   const admin = (await storeAccess(flags)).open();
   try {
-    return await kept(use(admin));
+    return await keepAliveDuring(use(admin));
   } finally {
     admin.close();
   }

@@ -1,7 +1,7 @@
 import { transferring } from '../../../base/command-line/progress.ts';
 import { type Command, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
-import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 
 export const snapshotPushCommand: Command = {
   name: 'snapshot push',
@@ -26,7 +26,7 @@ export const snapshotPushCommand: Command = {
       const pushed = await transferring(
         progress,
         `pushing ${file}`,
-        (onProgress) => kept(pushSnapshot(file, admin, overwrite, onProgress)),
+        (onProgress) => keepAliveDuring(pushSnapshot(file, admin, overwrite, onProgress)),
         'keys',
       );
       const document = await printDocument(flags, pushed);

@@ -1,7 +1,7 @@
 import { transferring } from '../../../base/command-line/progress.ts';
 import { type Command, integerFlag, stringFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
-import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 
 export const snapshotRestoreCommand: Command = {
   name: 'snapshot restore',
@@ -59,7 +59,7 @@ earlier history, users and roles are not kept.`,
       const skipHashCheck = flags['skip-hash-check'] === true;
       const options = { skipHashCheck, bumpRevision };
       const restored = await transferring(progress, `restoring ${file}`, (onProgress) =>
-        kept(restoreSnapshot(file, target, options, onProgress)),
+        keepAliveDuring(restoreSnapshot(file, target, options, onProgress)),
       );
       const document = await printDocument(flags, { ...restored, name, dataDirectory });
       out.stdout(
@@ -73,7 +73,7 @@ earlier history, users and roles are not kept.`,
       const restored = await transferring(
         progress,
         'importing',
-        (onProgress) => kept(restoreFromEtcd(admin, target, onProgress)),
+        (onProgress) => keepAliveDuring(restoreFromEtcd(admin, target, onProgress)),
         'keys',
       );
       const document = await printDocument(flags, { ...restored, name, dataDirectory });

@@ -2,7 +2,7 @@ import { type OnProgress, transferring } from '../../../base/command-line/progre
 import { bytesText } from '../../../base/text/bytes-text.ts';
 import { type Command, integerFlag, UsageError } from '../../command.ts';
 import { OUTPUT_FLAG, printDocument } from '../../printers.ts';
-import { kept, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
+import { keepAliveDuring, STORE_FLAGS, storeAccess } from '../../store-flags.ts';
 import { DIRECTORY_FLAG, directoryOf } from './directory.ts';
 
 export const snapshotSaveCommand: Command = {
@@ -34,11 +34,11 @@ export const snapshotSaveCommand: Command = {
     const target = file === undefined ? { directory } : { file };
     const admin = (await storeAccess(flags)).open();
     try {
-      if (ifChanged && (await kept(isUnchanged(admin, directory)))) {
+      if (ifChanged && (await keepAliveDuring(isUnchanged(admin, directory)))) {
         out.stdout('unchanged since the newest snapshot\n');
         return 0;
       }
-      const save = (onProgress: OnProgress) => kept(saveSnapshot(admin, target, Date.now(), onProgress));
+      const save = (onProgress: OnProgress) => keepAliveDuring(saveSnapshot(admin, target, Date.now(), onProgress));
       const saved = await transferring(progress, 'saving the snapshot', save);
       if (keep !== undefined) await pruneSnapshots(directory, keep, saved.file);
       const document = await printDocument(flags, saved);

@@ -95,7 +95,7 @@ export const RIGS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'Rig', 'rig
 export const RIG_CLAIMS = type<AnyObject>('rig.hyperedge.dev', 'v1alpha1', 'RigClaim', 'rigclaims');
 
 /** The value at a path of fields, or undefined. */
-export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+export function fieldAt(value: unknown, ...path: readonly (string | number)[]): unknown {
   let current = value;
   for (const step of path) {
     if (typeof current !== 'object' || current === null || !Object.hasOwn(current, step)) return undefined;
@@ -105,17 +105,17 @@ export function at(value: unknown, ...path: readonly (string | number)[]): unkno
 }
 
 export function textAt(value: unknown, ...path: readonly (string | number)[]): string {
-  const found = at(value, ...path);
+  const found = fieldAt(value, ...path);
   return typeof found === 'string' ? found : typeof found === 'number' ? String(found) : '';
 }
 
 export function numberAt(value: unknown, fallback: number, ...path: readonly (string | number)[]): number {
-  const found = at(value, ...path);
+  const found = fieldAt(value, ...path);
   return typeof found === 'number' ? found : fallback;
 }
 
 export function listAt(value: unknown, ...path: readonly (string | number)[]): readonly AnyObject[] {
-  const found = at(value, ...path);
+  const found = fieldAt(value, ...path);
   return Array.isArray(found) ? (found as AnyObject[]) : [];
 }
 

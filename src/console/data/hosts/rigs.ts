@@ -1,7 +1,7 @@
 /** Requests for rigs and claims. Administrators use the rig itself; other users use the claim that holds the rig. */
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
-import { type AnyObject, at, RIG_CLAIMS, RIGS, textAt } from '../api/resources.ts';
+import { type AnyObject, fieldAt, RIG_CLAIMS, RIGS, textAt } from '../api/resources.ts';
 
 export const POWER_ACTIONS = ['on', 'off', 'cycle'] as const;
 export type PowerAction = (typeof POWER_ACTIONS)[number];
@@ -56,11 +56,11 @@ export function queueOf(rig: string, claims: readonly AnyObject[]): readonly Any
 
 /** Reason why the rig has no console; undefined if it has one. */
 export const withoutConsole = (rig: AnyObject): string | undefined =>
-  at(rig, 'spec', 'console') === undefined ? 'This rig has no console; set spec.console.' : undefined;
+  fieldAt(rig, 'spec', 'console') === undefined ? 'This rig has no console; set spec.console.' : undefined;
 
 export function withoutPower(rig: AnyObject, action: PowerAction): string | undefined {
-  const power = at(rig, 'spec', 'power');
-  const has = (name: string): boolean => at(power, name) !== undefined;
+  const power = fieldAt(rig, 'spec', 'power');
+  const has = (name: string): boolean => fieldAt(power, name) !== undefined;
   if (has(action) || (action === 'cycle' && has('on') && has('off'))) return undefined;
   return `This rig has no spec.power.${action}; set it.`;
 }

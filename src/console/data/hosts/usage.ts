@@ -2,7 +2,7 @@
 import type { Node } from '../../../api/generated/core/v1.ts';
 import { collectionPath } from '../../../client/resource-path.ts';
 import type { Api } from '../api/api.ts';
-import { type AnyObject, at } from '../api/resources.ts';
+import { type AnyObject, fieldAt } from '../api/resources.ts';
 import { quantityNumber } from '../format.ts';
 import { answering } from './contact.ts';
 
@@ -31,6 +31,6 @@ export function currentUsage(usage: readonly Usage[], nodes: readonly Node[]): r
 
 function usageOf({ metadata }: AnyObject, parts: readonly unknown[]): Usage {
   const sum = (resource: string): number =>
-    parts.reduce((total: number, part) => total + (quantityNumber(at(part, 'usage', resource)) ?? 0), 0);
+    parts.reduce((total: number, part) => total + (quantityNumber(fieldAt(part, 'usage', resource)) ?? 0), 0);
   return { name: metadata?.name ?? '', namespace: metadata?.namespace ?? '', cpu: sum('cpu'), memory: sum('memory') };
 }

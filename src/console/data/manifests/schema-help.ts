@@ -4,7 +4,7 @@
  */
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import type { Api } from '../api/api.ts';
-import { at, textAt } from '../api/resources.ts';
+import { fieldAt, textAt } from '../api/resources.ts';
 import type { YamlPosition } from './yaml-path.ts';
 
 const MAX_DOCUMENTS = 20;
@@ -65,7 +65,7 @@ export class SchemaHelp {
     }
     if (schema === undefined) return undefined;
     const inner = itemOf(schemas, schema);
-    const values = at(inner, 'enum');
+    const values = fieldAt(inner, 'enum');
     return {
       path: path.length === 0 ? kind : path.join('.'),
       type: typeText(schemas, schema),
@@ -92,7 +92,7 @@ export class SchemaHelp {
         .then(({ paths = {} }) => paths);
       const url = textAt(await this.#paths, key, 'serverRelativeURL');
       if (!url.startsWith(PREFIX)) return {};
-      const schemas = at(await this.#api.json<unknown>(url), 'components', 'schemas');
+      const schemas = fieldAt(await this.#api.json<unknown>(url), 'components', 'schemas');
       return typeof schemas === 'object' && schemas !== null ? (schemas as Schemas) : {};
     } catch {
       // Help is optional, so the error is dropped. The next manifest repeats the request.
@@ -105,7 +105,7 @@ export class SchemaHelp {
 function rootOf(schemas: Schemas, apiVersion: string, kind: string): unknown {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
   return Object.values(schemas).find((schema) => {
-    const kinds = at(schema, 'x-kubernetes-group-version-kind');
+    const kinds = fieldAt(schema, 'x-kubernetes-group-version-kind');
     return (
       Array.isArray(kinds) &&
       kinds.length === 1 &&
@@ -123,7 +123,7 @@ function resolved(schemas: Schemas, schema: unknown): unknown {
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     const reference = textAt(current, '$ref') || textAt(current, 'allOf', 0, '$ref');
     if (reference === '') return current;
-    current = at(schemas, reference.slice('#/components/schemas/'.length));
+    current = fieldAt(schemas, reference.slice('#/components/schemas/'.length));
   }
   return undefined;
 }
@@ -131,20 +131,20 @@ function resolved(schemas: Schemas, schema: unknown): unknown {
 /** The schema of the items for a list; otherwise the schema itself. */
 function itemOf(schemas: Schemas, schema: unknown): unknown {
   let current = resolved(schemas, schema);
-  for (let depth = 0; depth < MAX_DEPTH && at(current, 'items') !== undefined; depth++)
-    current = resolved(schemas, at(current, 'items'));
+  for (let depth = 0; depth < MAX_DEPTH && fieldAt(current, 'items') !== undefined; depth++)
+    current = resolved(schemas, fieldAt(current, 'items'));
   return current;
 }
 
 function fieldOf(schemas: Schemas, schema: unknown, name: string): unknown {
   const inner = itemOf(schemas, schema);
-  const others = at(inner, 'additionalProperties');
-  return at(inner, 'properties', name) ?? (typeof others === 'object' ? others : undefined);
+  const others = fieldAt(inner, 'additionalProperties');
+  return fieldAt(inner, 'properties', name) ?? (typeof others === 'object' ? others : undefined);
 }
 
 function fieldsOf(schemas: Schemas, schema: unknown): readonly FieldSummary[] {
-  const properties = at(schema, 'properties');
-  const required = at(schema, 'required');
+  const properties = fieldAt(schema, 'properties');
+  const required = fieldAt(schema, 'required');
   const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
   return typeof properties !== 'object' || properties === null
     ? []
@@ -160,10 +160,10 @@ function typeText(schemas: Schemas, schema: unknown, depth = 0): string {
   const inner = resolved(schemas, schema);
   const type = textAt(inner, 'type');
   if (depth > 3) return type;
-  if (type === 'array') return `list of ${typeText(schemas, at(inner, 'items'), depth + 1)}`;
-  const others = at(inner, 'additionalProperties');
+  if (type === 'array') return `list of ${typeText(schemas, fieldAt(inner, 'items'), depth + 1)}`;
+  const others = fieldAt(inner, 'additionalProperties');
   if (typeof others === 'object') return `map of ${typeText(schemas, others, depth + 1)}`;
-  if (at(inner, 'x-kubernetes-int-or-string') === true || textAt(inner, 'format') === 'int-or-string')
+  if (fieldAt(inner, 'x-kubernetes-int-or-string') === true || textAt(inner, 'format') === 'int-or-string')
     return 'integer or string';
   return type === '' ? 'value' : type;
 }

@@ -125,7 +125,7 @@ export function addressOf(text: string): Network | undefined {
 }
 
 /** Whether `outer` contains all addresses of `inner`. */
-export function covers(outer: Network, inner: Network): boolean {
+export function containsNetwork(outer: Network, inner: Network): boolean {
   if (outer.family !== inner.family || outer.bits > inner.bits) return false;
   for (let index = 0; index * 16 < outer.bits; index++) {
     const shift = 16 - Math.min(16, outer.bits - index * 16);
@@ -134,18 +134,21 @@ export function covers(outer: Network, inner: Network): boolean {
   return true;
 }
 
-const areApart = (one: Network, other: Network): boolean => !covers(one, other) && !covers(other, one);
+const areApart = (one: Network, other: Network): boolean =>
+  !containsNetwork(one, other) && !containsNetwork(other, one);
 
 /** Whether a block contains an address. */
 export const hasAddress = ({ network, except }: Block, address: Network): boolean =>
-  covers(network, address) && !except.some((each) => covers(each, address));
+  containsNetwork(network, address) && !except.some((each) => containsNetwork(each, address));
 
 /**
  * Whether `outer` contains all addresses of `inner`. The exceptions of `inner` are compared one by one, never combined.
  */
 export const includes = (outer: Block, inner: Block): boolean =>
-  covers(outer.network, inner.network) &&
-  outer.except.every((hole) => areApart(hole, inner.network) || inner.except.some((each) => covers(each, hole)));
+  containsNetwork(outer.network, inner.network) &&
+  outer.except.every(
+    (hole) => areApart(hole, inner.network) || inner.except.some((each) => containsNetwork(each, hole)),
+  );
 
 function portsOf(given: readonly NetworkPolicyPort[]): NonNullable<Rule['ports']> {
   const ranges: PortRange[] = [];

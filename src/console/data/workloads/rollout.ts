@@ -7,7 +7,7 @@ import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { collectionPath, objectPath, query } from '../../../client/resource-path.ts';
 import { type Api, MERGE_PATCH } from '../api/api.ts';
 import { FIELD_MANAGER } from '../api/apply.ts';
-import { type AnyObject, at, DEPLOYMENTS, listAt, numberAt, REPLICA_SETS, textAt } from '../api/resources.ts';
+import { type AnyObject, DEPLOYMENTS, fieldAt, listAt, numberAt, REPLICA_SETS, textAt } from '../api/resources.ts';
 import { podSelectorOf } from './workloads.ts';
 
 const REVISION = 'deployment.kubernetes.io/revision';
@@ -67,7 +67,10 @@ export function controllerRevisionsOf(owner: KubeObject, revisions: readonly Any
     .filter((each) => isOwnedBy(each, owner))
     .toSorted((a, b) => numberAt(b, 0, 'revision') - numberAt(a, 0, 'revision'))
     .map((each, index) => {
-      const { $patch: _patch, ...template } = (at(each, 'data', 'spec', 'template') ?? {}) as Record<string, unknown>;
+      const { $patch: _patch, ...template } = (fieldAt(each, 'data', 'spec', 'template') ?? {}) as Record<
+        string,
+        unknown
+      >;
       return {
         number: numberAt(each, 0, 'revision'),
         name: each.metadata?.name ?? '',

@@ -7,7 +7,7 @@ import { timestamp } from '../../../base/time/timestamps.ts';
 import { objectPath, query } from '../../../client/resource-path.ts';
 import { type Api, MERGE_PATCH, STRATEGIC_PATCH } from '../api/api.ts';
 import { FIELD_MANAGER } from '../api/apply.ts';
-import { at, conditionOf, numberAt, textAt } from '../api/resources.ts';
+import { conditionOf, fieldAt, numberAt, textAt } from '../api/resources.ts';
 
 const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
@@ -52,7 +52,7 @@ function replicatedState(object: Deployment | StatefulSet | ReplicaSet): Workloa
   if (failure?.status === 'True') return state(ready, desired, 'bad', failure.message);
   if (progress?.reason === 'ProgressDeadlineExceeded')
     return state(ready, desired, 'bad', 'the roll-out does not progress');
-  if (at(object, 'spec', 'paused') === true) return state(ready, desired, 'idle', 'paused');
+  if (fieldAt(object, 'spec', 'paused') === true) return state(ready, desired, 'idle', 'paused');
   if (!observed) return state(ready, desired, 'progressing', 'change not seen by the controller yet');
   if (desired === 0)
     return state(ready, desired, all === 0 ? 'idle' : 'progressing', all === 0 ? 'scaled to 0' : 'scaling down');
@@ -109,7 +109,7 @@ export async function scaleTo(api: Api, target: Target, replicas: number): Promi
 }
 
 /** Replaces all pods, as `kubectl rollout restart` does. */
-export async function restart(api: Api, target: Target, nowMs: number): Promise<void> {
+export async function restartWorkload(api: Api, target: Target, nowMs: number): Promise<void> {
   await api.json(objectPath(target.type, target.name, target.namespace) + own, {
     method: 'PATCH',
     contentType: STRATEGIC_PATCH,
@@ -126,7 +126,7 @@ export async function remove(api: Api, type: ResourceType, name: string, namespa
 
 /** Label selector for the pods of a workload; undefined if it has none. */
 export function podSelectorOf(object: KubeObject): string | undefined {
-  const labels = at(object, 'spec', 'selector', 'matchLabels');
+  const labels = fieldAt(object, 'spec', 'selector', 'matchLabels');
   if (typeof labels !== 'object' || labels === null) return undefined;
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${String(value)}`)
@@ -135,7 +135,8 @@ export function podSelectorOf(object: KubeObject): string | undefined {
 
 /** Images of the pods of a workload. */
 export function imagesOf(object: KubeObject): string {
-  const template = at(object, 'spec', 'jobTemplate') === undefined ? object : at(object, 'spec', 'jobTemplate');
-  const containers = at(template, 'spec', 'template', 'spec', 'containers');
+  const template =
+    fieldAt(object, 'spec', 'jobTemplate') === undefined ? object : fieldAt(object, 'spec', 'jobTemplate');
+  const containers = fieldAt(template, 'spec', 'template', 'spec', 'containers');
   return Array.isArray(containers) ? containers.map((each: unknown) => textAt(each, 'image')).join(', ') : '';
 }

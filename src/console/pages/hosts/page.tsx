@@ -2,7 +2,15 @@
 import { objectPath } from '../../../client/resource-path.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { MERGE_PATCH } from '../../data/api/api.ts';
-import { type AnyObject, at, CLUSTER_VERSIONS, CONFIG_POOLS, listAt, NODES, textAt } from '../../data/api/resources.ts';
+import {
+  type AnyObject,
+  CLUSTER_VERSIONS,
+  CONFIG_POOLS,
+  fieldAt,
+  listAt,
+  NODES,
+  textAt,
+} from '../../data/api/resources.ts';
 import { hostConfigOf } from '../../data/hosts/host.ts';
 import { nodeState } from '../../data/hosts/node-state.ts';
 import { tookText } from '../../data/hosts/revisions.ts';
@@ -27,7 +35,7 @@ const loadBundle = () => import('../storage/upload.tsx').then(({ UploadBundle })
 
 function PausePool({ pool }: { readonly pool: AnyObject }) {
   const { name = '' } = pool.metadata ?? {};
-  const isPaused = at(pool, 'spec', 'paused') === true;
+  const isPaused = fieldAt(pool, 'spec', 'paused') === true;
   return (
     <Action
       label={`${isPaused ? 'Resume' : 'Pause'} ${name}`}

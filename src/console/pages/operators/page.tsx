@@ -4,10 +4,10 @@ import { questionOf } from '../../data/api/access.ts';
 import { MERGE_PATCH } from '../../data/api/api.ts';
 import {
   type AnyObject,
-  at,
   CATALOGS,
   CLUSTER_OPERATORS,
   conditionOf,
+  fieldAt,
   INSTALL_PLANS,
   INSTALLED_OPERATORS,
   listAt,
@@ -68,17 +68,17 @@ const VIEWS = [
     {
       name: 'Installs',
       text: (plan) => {
-        const names = at(plan, 'spec', 'clusterServiceVersionNames');
+        const names = fieldAt(plan, 'spec', 'clusterServiceVersionNames');
         return Array.isArray(names) ? names.map(String).join(', ') : '';
       },
     },
     stateColumn(planState),
     {
       name: 'Approval',
-      text: (plan) => (at(plan, 'spec', 'approved') === true ? 'approved' : 'required'),
+      text: (plan) => (fieldAt(plan, 'spec', 'approved') === true ? 'approved' : 'required'),
       view: (plan) => {
         const { name = '', namespace = '' } = plan.metadata ?? {};
-        return at(plan, 'spec', 'approved') === true ? (
+        return fieldAt(plan, 'spec', 'approved') === true ? (
           'approved'
         ) : (
           <Action

@@ -7,7 +7,7 @@ import { getCommand } from '../../data/kubectl.ts';
 import type { Snapshot } from '../../data/watch/feed.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
-import { feeds } from '../../ui/context.ts';
+import { feedPool } from '../../ui/context.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { editorPath } from '../../ui/lists.tsx';
 import { currentNamespace, NamespaceChoice } from '../../ui/namespaces.tsx';
@@ -33,7 +33,7 @@ export default function ResourceTable({ params }: PageProps) {
   const [columns, setColumns] = useState<readonly TableColumn[]>([]);
   const [isWide, setWide] = useState(false);
   useEffect(() => {
-    const { feed, release } = feeds.acquireSource(tableSource(path, {}, setColumns));
+    const { feed, release } = feedPool.acquireSource(tableSource(path, {}, setColumns));
     setSnapshot(feed.snapshot());
     const end = feed.subscribe(setSnapshot);
     return () => {

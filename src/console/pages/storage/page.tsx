@@ -5,7 +5,7 @@ import { bytesText } from '../../data/format.ts';
 import { getCommand } from '../../data/kubectl.ts';
 import { type ImageView, imagesByName, type MissingImage, missingImages } from '../../data/workloads/images.ts';
 import { useCommand } from '../../shell/command-line.tsx';
-import { place, setQuery } from '../../shell/router.ts';
+import { currentPlace, setQuery } from '../../shell/router.ts';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { useFeed } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
@@ -77,7 +77,7 @@ function Images() {
   useCommand("kubectl get nodes -o 'jsonpath={.items[*].status.images[*].names}'");
   const snapshot = useFeed(NODES);
   const images = useMemo(() => imagesByName(snapshot.items), [snapshot.items]);
-  const node = place.value.query.get('node') ?? '';
+  const node = currentPlace.value.query.get('node') ?? '';
   const shown = useMemo(
     () => (node === '' ? images : images.filter(({ nodes }) => nodes.includes(node))),
     [images, node],

@@ -6,7 +6,7 @@ import { bytesText } from '../../data/format.ts';
 import { masterNames, uploadArchive } from '../../data/hosts/administration.ts';
 import { sendFile } from '../../session/request.ts';
 import { useCommand } from '../../shell/command-line.tsx';
-import { place } from '../../shell/router.ts';
+import { currentPlace } from '../../shell/router.ts';
 import { showFailure, showToast } from '../../shell/toasts.tsx';
 import { api } from '../../ui/context.ts';
 import { useFeed } from '../../ui/hooks.ts';
@@ -55,7 +55,7 @@ function Upload({ kind }: { readonly kind: 'images' | 'bundles' }) {
   const names = kind === 'bundles' ? masterNames(items) : items.map(({ metadata }) => metadata?.name ?? '').sort();
   const [chosen, setNode] = useState('');
   const node = chosen === '' ? (names[0] ?? '') : chosen;
-  const [acceptsOlder, setOlder] = useState(kind === 'bundles' && place.value.query.get('older') === 'yes');
+  const [acceptsOlder, setOlder] = useState(kind === 'bundles' && currentPlace.value.query.get('older') === 'yes');
   const [files, setFiles] = useState<readonly File[]>([]);
   const [sending, setSending] = useState<Sending>();
   const [results, setResults] = useState<readonly Imported[]>([]);

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ReplicaSet } from '../../../api/generated/apps/v1.ts';
 import type { KubeObject, ResourceType } from '../../../api/meta/object.ts';
 import { questionOf } from '../../data/api/access.ts';
-import { at, conditionOf, DEPLOYMENTS, REPLICA_SETS } from '../../data/api/resources.ts';
+import { conditionOf, DEPLOYMENTS, fieldAt, REPLICA_SETS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
 import { type DiffLine, diffLines, hunks } from '../../data/manifests/diff.ts';
 import { type Revision, readRevisions, rollBack, rolloutSteps, setPaused } from '../../data/workloads/rollout.ts';
@@ -53,7 +53,7 @@ export function RollOut({ type, object }: RollOutProps) {
 
 export function Pause({ object }: { readonly object: KubeObject }) {
   const { name = '', namespace = '' } = object.metadata ?? {};
-  const isPaused = at(object, 'spec', 'paused') === true;
+  const isPaused = fieldAt(object, 'spec', 'paused') === true;
   return (
     <Action
       label={isPaused ? 'Continue the roll-out' : 'Pause the roll-out'}

@@ -9,7 +9,14 @@ import { describeCommand } from '../../data/kubectl.ts';
 import { explainMissingPods } from '../../data/pods/explain.ts';
 import { isFromForm, removeApplication } from '../../data/workloads/form.ts';
 import { workloadFindings } from '../../data/workloads/workload-findings.ts';
-import { imagesOf, podSelectorOf, remove, restart, scaleTo, workloadState } from '../../data/workloads/workloads.ts';
+import {
+  imagesOf,
+  podSelectorOf,
+  remove,
+  restartWorkload,
+  scaleTo,
+  workloadState,
+} from '../../data/workloads/workloads.ts';
 import { serverClock } from '../../session/clock.ts';
 import { useCommand } from '../../shell/command-line.tsx';
 import type { PageProps } from '../../shell/page.ts';
@@ -104,7 +111,7 @@ function Actions({ target, object }: { readonly target: Target; readonly object:
           question={change}
           confirm={`All pods of ${name} are replaced, one after the other.`}
           done={`${name} is restarting.`}
-          run={() => restart(api, target, serverClock.nowMs())}
+          run={() => restartWorkload(api, target, serverClock.nowMs())}
         />
       ) : null}
       {canRestart(type) ? <RollBack type={type} object={object} /> : null}

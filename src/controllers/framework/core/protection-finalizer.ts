@@ -9,7 +9,7 @@ export function planFinalizer({ metadata }: KubeObject, finalizer: string, isUse
   return isThere && !isUsed ? 'remove' : 'keep';
 }
 
-export function withPlan<T extends KubeObject>(object: T, finalizer: string, plan: 'add' | 'remove'): T {
+export function withPlannedFinalizer<T extends KubeObject>(object: T, finalizer: string, plan: 'add' | 'remove'): T {
   const others = (object.metadata?.finalizers ?? []).filter((each) => each !== finalizer);
   const finalizers = plan === 'add' ? [...others, finalizer] : others;
   return { ...object, metadata: { ...object.metadata, finalizers } };

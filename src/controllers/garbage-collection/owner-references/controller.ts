@@ -14,7 +14,7 @@ import { attemptAll } from '../../framework/attempt-all.ts';
 import type { DiscoveredKind } from '../../framework/discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
-import { decide, type OwnerState, unblocked, withoutFinalizer, withoutOwners } from './decide.ts';
+import { decideCollection, type OwnerState, unblocked, withoutFinalizer, withoutOwners } from './decide.ts';
 import {
   type Coordinates,
   FOREGROUND_FINALIZER,
@@ -252,7 +252,7 @@ class Collector {
       owners.push({ reference, state: await this.#ownerState(reference, node.at.namespace) });
     }
     const dependents = this.#graph.dependentsOf(node.uid);
-    const decision = decide({
+    const decision = decideCollection({
       object,
       owners,
       hasDependents: dependents.length > 0,

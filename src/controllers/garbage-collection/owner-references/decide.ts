@@ -32,7 +32,7 @@ export type GcDecision =
       readonly unblockOwners: boolean;
     };
 
-export function decide(input: DecisionInput): GcDecision {
+export function decideCollection(input: DecisionInput): GcDecision {
   const { object, owners } = input;
   if (owners.length === 0) return { kind: 'keep' };
   const notSolid = owners.filter((owner) => owner.state !== 'solid').map((owner) => toUid(owner.reference.uid));

@@ -6,7 +6,7 @@ import { resources } from '../../../api/resources.ts';
 import { annotationOf, classNameOf } from '../../../api/volumes/binding.ts';
 import { LOCAL_DELETE, LOCAL_FINALIZER, LOCAL_NODE } from '../../../api/volumes/local-provisioner.ts';
 import type { Informer, WorkQueue } from '../../../client/types.ts';
-import { withPlan } from '../../framework/core/protection-finalizer.ts';
+import { withPlannedFinalizer } from '../../framework/core/protection-finalizer.ts';
 import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreAlreadyExists } from '../../framework/ignore-already-exists.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
@@ -116,7 +116,7 @@ class LocalVolumeProvisioner {
         return ignoreNotFound(() => client.delete(name, undefined, options));
       }
       case 'release':
-        return ignoreNotFound(() => client.update(withPlan(volume, LOCAL_FINALIZER, 'remove')));
+        return ignoreNotFound(() => client.update(withPlannedFinalizer(volume, LOCAL_FINALIZER, 'remove')));
       case 'deleteData':
         this.#nodeQueue.add(nodeNameOf(volume));
     }

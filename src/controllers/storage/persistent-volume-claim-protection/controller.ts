@@ -3,7 +3,7 @@ import type { PersistentVolumeClaim, Pod } from '../../../api/generated/core/v1.
 import { resources } from '../../../api/resources.ts';
 import { claimNames } from '../../../api/volumes/pod-claims.ts';
 import { CLAIM_PROTECTION } from '../../../api/volumes/protection.ts';
-import { withPlan } from '../../framework/core/protection-finalizer.ts';
+import { withPlannedFinalizer } from '../../framework/core/protection-finalizer.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { indexByClaim, podsWithClaim } from '../../framework/owner-indices.ts';
@@ -33,7 +33,7 @@ export const claimProtectionController: ControllerSpec = {
           const { items } = await podClient.list({ namespace: claim.metadata?.namespace ?? '' });
           if (planClaim(claim, items) === 'keep') return;
         }
-        await ignoreNotFound(() => client.update(withPlan(claim, CLAIM_PROTECTION, plan)));
+        await ignoreNotFound(() => client.update(withPlannedFinalizer(claim, CLAIM_PROTECTION, plan)));
       }, 3);
       const wake = (claim: PersistentVolumeClaim): void => queue.add(keyOf(claim));
       scope.onChange(claims, { added: wake, updated: wake });

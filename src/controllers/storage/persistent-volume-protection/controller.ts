@@ -1,7 +1,7 @@
 /** Removes the protection finalizer of deleted volumes once no claim is bound to them. */
 import { resources } from '../../../api/resources.ts';
 import { VOLUME_PROTECTION } from '../../../api/volumes/protection.ts';
-import { withPlan } from '../../framework/core/protection-finalizer.ts';
+import { withPlannedFinalizer } from '../../framework/core/protection-finalizer.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 import { planVolume } from './plan.ts';
@@ -18,7 +18,7 @@ export const volumeProtectionController: ControllerSpec = {
         const volume = volumes.get(name);
         const plan = volume === undefined ? 'keep' : planVolume(volume);
         if (volume === undefined || plan === 'keep') return;
-        await ignoreNotFound(() => client.update(withPlan(volume, VOLUME_PROTECTION, plan)));
+        await ignoreNotFound(() => client.update(withPlannedFinalizer(volume, VOLUME_PROTECTION, plan)));
       }, 2);
       const wake = ({ metadata }: { readonly metadata?: { readonly name?: string } }): void =>
         queue.add(metadata?.name ?? '');

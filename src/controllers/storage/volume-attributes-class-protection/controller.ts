@@ -5,7 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../../api/gener
 import type { KubeObject } from '../../../api/meta/object.ts';
 import { resources } from '../../../api/resources.ts';
 import { ATTRIBUTES_CLASS_PROTECTION, attributesClassesOf } from '../../../api/volumes/attributes-class.ts';
-import { planFinalizer, withPlan } from '../../framework/core/protection-finalizer.ts';
+import { planFinalizer, withPlannedFinalizer } from '../../framework/core/protection-finalizer.ts';
 import type { ControllerSpec } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
 
@@ -26,7 +26,7 @@ export const attributesClassProtectionController: ControllerSpec = {
         if (found === undefined) return;
         const plan = planFinalizer(found, ATTRIBUTES_CLASS_PROTECTION, isUsed(name));
         if (plan === 'keep') return;
-        await ignoreNotFound(() => client.update(withPlan(found, ATTRIBUTES_CLASS_PROTECTION, plan)));
+        await ignoreNotFound(() => client.update(withPlannedFinalizer(found, ATTRIBUTES_CLASS_PROTECTION, plan)));
       }, 2);
       const wake = ({ metadata }: KubeObject): void => queue.add(metadata?.name ?? '');
       scope.onChange(classes, { added: wake, updated: wake });

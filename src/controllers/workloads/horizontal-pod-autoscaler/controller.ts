@@ -13,7 +13,7 @@ import type { ControllerHandle, ControllerRun, ControllerSpec, RunScope } from '
 import { type Scale, scaleEndpoint } from '../../framework/scale.ts';
 import { type MetricScope, readMetrics } from './metrics-controller.ts';
 import { ableToScale, planAutoscaler, unableToScale } from './plan.ts';
-import { NO_MEMORY, rescaled, type ScaleMemory } from './scaling-behavior.ts';
+import { NO_MEMORY, recordRescale, type ScaleMemory } from './scaling-behavior.ts';
 
 export const horizontalPodAutoscalerController: ControllerSpec = {
   name: 'horizontal-pod-autoscaler',
@@ -124,7 +124,7 @@ class AutoscalerController extends ControllerTerm {
       const about = `New size: ${replicas}; reason: ${reason}`;
       try {
         await this.#access.updateScale(path, { ...scale, spec: { ...scale.spec, replicas } });
-        this.#memories.set(key, rescaled(plan.memory, size.replicas, replicas, nowMs));
+        this.#memories.set(key, recordRescale(plan.memory, size.replicas, replicas, nowMs));
         this.handle.recorder.event(autoscaler, 'Normal', 'SuccessfulRescale', about);
         status = ableToScale(status, nowMs);
       } catch (error) {

@@ -19,7 +19,7 @@ import { messageOf } from '../../../base/errors.ts';
 import { formatQuantity, quantityMilliValue, quantityOfMilli, tryParseQuantity } from '../../../base/quantity.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import type { PlanContext, PlannedEvent } from '../../framework/core/plan-context.ts';
-import { behaviorOf, limit, remember, type ScaleMemory, stabilize } from './scaling-behavior.ts';
+import { behaviorOf, limit, recordRecommendation, type ScaleMemory, stabilize } from './scaling-behavior.ts';
 import {
   type PodMetric,
   type Proposal,
@@ -65,7 +65,7 @@ export function planAutoscaler(
   const min = autoscaler.spec?.minReplicas ?? 1;
   const max = autoscaler.spec?.maxReplicas ?? 1;
   const draft = new Draft(autoscaler, nowMs);
-  const started = memory.recommendations.length === 0 ? remember(memory, current, nowMs) : memory;
+  const started = memory.recommendations.length === 0 ? recordRecommendation(memory, current, nowMs) : memory;
   const got = "the HPA controller was able to get the target's current scale";
   draft.condition('AbleToScale', 'True', 'SucceededGetScale', got);
   const finish = (desired: number, reason: string, next: ScaleMemory): AutoscalerPlan => ({
@@ -90,7 +90,7 @@ export function planAutoscaler(
   const isLimited = decided.reason !== 'DesiredWithinRange';
   draft.condition('ScalingLimited', isLimited ? 'True' : 'False', decided.reason, decided.message);
   const reason = decided.replicas > current ? `${wanted.metric} above target` : 'All metrics below target';
-  return finish(decided.replicas, reason, remember(started, wanted.replicas, nowMs));
+  return finish(decided.replicas, reason, recordRecommendation(started, wanted.replicas, nowMs));
 }
 
 /** Largest size that any metric requires; undefined if it cannot be determined. */

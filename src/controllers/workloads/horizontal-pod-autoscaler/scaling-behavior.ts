@@ -140,7 +140,7 @@ function choose(policy: string, none: number, most: number, least: number): numb
   return policy === 'Disabled' ? none : policy === 'Min' ? least : most;
 }
 
-export function remember(memory: ScaleMemory, recommendation: number, nowMs: number): ScaleMemory {
+export function recordRecommendation(memory: ScaleMemory, recommendation: number, nowMs: number): ScaleMemory {
   const recent = (events: readonly Timed[]): Timed[] => within(events, MEMORY_MS, nowMs).slice(1 - MAX_RECORDS);
   return {
     recommendations: [...recent(memory.recommendations), { atMs: nowMs, replicas: recommendation }],
@@ -150,7 +150,7 @@ export function remember(memory: ScaleMemory, recommendation: number, nowMs: num
 }
 
 /** Updates the history after the scale was written. */
-export function rescaled(memory: ScaleMemory, from: number, to: number, nowMs: number): ScaleMemory {
+export function recordRescale(memory: ScaleMemory, from: number, to: number, nowMs: number): ScaleMemory {
   const event = { atMs: nowMs, replicas: Math.abs(to - from) };
   return to > from ? { ...memory, ups: [...memory.ups, event] } : { ...memory, downs: [...memory.downs, event] };
 }

@@ -6,7 +6,7 @@ import { recordHostNetwork } from '../../../network/pods/io/index.ts';
 import { nodeFiles } from '../../../pki/index.ts';
 import { createHostAlerts } from '../../alerts/alerts.ts';
 import { nodeCertificates } from '../../certificates/node-certificates.ts';
-import { joinMasters } from '../../certificates/ring-keyring.ts';
+import { configureGossipPeers } from '../../certificates/ring-keyring.ts';
 import { startLogForwarding } from '../../logging/log-forwarding.ts';
 import { followApiServers, startBalancer } from '../../network/balancer.ts';
 import { startGossip } from '../../network/gossip.ts';
@@ -116,7 +116,7 @@ export const clusterAccess: readonly HostService[] = [
   hostService({
     name: 'gossipPeers',
     needs: ['settings', 'gossip', 'balancer', 'informers'],
-    start: ({ settings, gossip, balancer, informers }) => joinMasters(gossip, balancer, informers, settings),
+    start: ({ settings, gossip, balancer, informers }) => configureGossipPeers(gossip, balancer, informers, settings),
   }),
   hostService({
     name: 'policies',

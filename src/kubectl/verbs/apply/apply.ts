@@ -11,7 +11,7 @@ import { errorLine, withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
 import { ApplySet } from './apply-set.ts';
 import { applyHere, CreationError } from './client-side-apply.ts';
-import { checkPrune, prune } from './prune.ts';
+import { checkPrune, pruneObjects } from './prune.ts';
 
 const CLIENT_SIDE_MANAGERS: ReadonlySet<string> = new Set(['kubectl-client-side-apply', 'before-first-apply']);
 
@@ -60,7 +60,7 @@ export const run = (context: VerbContext): Promise<number> =>
       );
     // After a failure nothing is pruned: an object may seem to be in no file only because its file could not be
     // applied.
-    if (isPruning && errors.length === 0) await (applySet?.finish(applied) ?? prune(session, applied));
+    if (isPruning && errors.length === 0) await (applySet?.finish(applied) ?? pruneObjects(session, applied));
     // As in kubectl, the prefix `error: ` is printed only if there is a single error.
     for (const line of errors) io.err(`${errors.length === 1 ? line : line.replace(/^error: /, '')}\n`);
     return errors.length === 0 ? 0 : 1;

@@ -64,7 +64,7 @@ async function resourcesOf(session: Session): Promise<ResourceInfo[]> {
 }
 
 /** Deletes the objects and prints them. */
-export async function prune(session: Session, applied: readonly AnyObject[]): Promise<void> {
+export async function pruneObjects(session: Session, applied: readonly AnyObject[]): Promise<void> {
   for (const object of await prunable(session, applied))
     await deletePruned(session, await session.kind(object.apiVersion ?? '', object.kind ?? ''), object);
 }

@@ -1,7 +1,7 @@
 /** `auth can-i` and `auth whoami`. Source: k8s.io/kubectl/pkg/cmd/auth. */
 import { printable } from '../../../base/text/printable.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../../core/objects.ts';
 import { RULE_COLUMNS, ruleRows } from '../../core/policy-rules.ts';
 import { layout } from '../../core/table.ts';
 import type { VerbContext } from '../../port.ts';
@@ -50,7 +50,7 @@ export const runCanI = (context: VerbContext): Promise<number> =>
     const review = await session.send('POST', `${REVIEWS}/selfsubjectaccessreviews`, {
       body: { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec },
     });
-    const allowed = at(review, 'status', 'allowed') === true;
+    const allowed = fieldAt(review, 'status', 'allowed') === true;
     const reason = textAt(review, 'status', 'reason');
     const problem = textAt(review, 'status', 'evaluationError');
     if (!flags.bool('quiet'))
@@ -89,9 +89,9 @@ export const runWhoAmI = (context: VerbContext): Promise<number> =>
       context.io.out(printer(review));
       return 0;
     }
-    const user = at(review, 'status', 'userInfo');
-    const groups = at(user, 'groups');
-    const extra = Object.entries((at(user, 'extra') ?? {}) as Record<string, string[]>);
+    const user = fieldAt(review, 'status', 'userInfo');
+    const groups = fieldAt(user, 'groups');
+    const extra = Object.entries((fieldAt(user, 'extra') ?? {}) as Record<string, string[]>);
     context.io.out(
       layout([
         ['ATTRIBUTE', 'VALUE'],

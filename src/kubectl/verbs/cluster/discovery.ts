@@ -3,7 +3,7 @@
 import { printable } from '../../../base/text/printable.ts';
 import { jsonDocument } from '../../core/encode.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../../core/objects.ts';
 import { apiVersionOf, groupResource, pathOf, preferred } from '../../core/resources.ts';
 import { layout } from '../../core/table.ts';
 import { yamlText } from '../../core/yaml-writer.ts';
@@ -88,11 +88,11 @@ function serviceLink(server: string, service: AnyObject): string {
   const [ingress] = listAt(service, 'status', 'loadBalancer', 'ingress');
   if (ingress !== undefined) {
     const host = textAt(ingress, 'ip') || textAt(ingress, 'hostname');
-    return ports.map((port) => `http://${host}:${at(port, 'port')} `).join('');
+    return ports.map((port) => `http://${host}:${fieldAt(port, 'port')} `).join('');
   }
   const [port] = ports;
   const portName = textAt(port, 'name');
-  const isSecure = portName === 'https' || at(port, 'port') === 443;
+  const isSecure = portName === 'https' || fieldAt(port, 'port') === 443;
   const target = isSecure ? `https:${name}:${portName}` : portName === '' ? name : `${name}:${portName}`;
   return `${server}/api/v1/namespaces/${namespace}/services/${target}/proxy`;
 }

@@ -3,7 +3,7 @@ import { isApiError } from '../../../api/meta/status.ts';
 import { printable } from '../../../base/text/printable.ts';
 import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import type { VerbContext } from '../../port.ts';
 import { dryRunOf, dryRunSuffix, printOutcome, writeQuery } from '../../printing.ts';
@@ -37,7 +37,7 @@ async function cordon(session: Session, target: Target, unschedulable: boolean):
   const { flags, io } = session.context;
   const node = await currentObject(session, target);
   const verb = unschedulable ? 'cordoned' : 'uncordoned';
-  if ((at(node, 'spec', 'unschedulable') === true) === unschedulable) {
+  if ((fieldAt(node, 'spec', 'unschedulable') === true) === unschedulable) {
     io.out(`node/${target.name} already ${verb}${dryRunSuffix(flags)}\n`);
     return;
   }
@@ -206,7 +206,7 @@ export const runTaint = (context: VerbContext): Promise<number> =>
     const { add, remove } = taintsOf(specs);
     for (const target of await targetsOf(session, named)) {
       const node = await currentObject(session, target);
-      const before = (at(node, 'spec', 'taints') ?? []) as Taint[];
+      const before = (fieldAt(node, 'spec', 'taints') ?? []) as Taint[];
       const [existing] = add.filter((taint) =>
         before.some((each) => each.key === taint.key && each.effect === taint.effect),
       );

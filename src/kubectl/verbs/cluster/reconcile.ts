@@ -1,6 +1,6 @@
 /** `auth reconcile`: adds missing rules and subjects. Source: k8s.io/component-helpers/auth/rbac/reconciliation. */
 import { isApiError } from '../../../api/meta/status.ts';
-import { type AnyObject, at, listAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import { requiredManifests } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
@@ -67,7 +67,7 @@ function planOf(
   const same = (left: unknown, right: unknown): boolean => JSON.stringify(left) === JSON.stringify(right);
   if (
     field === 'subjects' &&
-    !['kind', 'name'].every((key) => same(at(live, 'roleRef', key), at(wanted, 'roleRef', key)))
+    !['kind', 'name'].every((key) => same(fieldAt(live, 'roleRef', key), fieldAt(wanted, 'roleRef', key)))
   )
     return { operation: 'recreate', missing: expected, extra: [], changed: {} };
   const present: readonly Fields[] = listAt(live, field);

@@ -1,7 +1,7 @@
 /** `debug --custom FILE`: merges a partial container into the debug container. Source: pkg/cmd/debug/debug.go. */
 import { messageOf } from '../../../base/errors.ts';
 import { ClientError } from '../../core/errors.ts';
-import { at, textAt } from '../../core/objects.ts';
+import { fieldAt, textAt } from '../../core/objects.ts';
 import { openApiPath } from '../../core/openapi.ts';
 import { threeWayMerge } from '../../core/three-way.ts';
 import { documentsIn } from '../../documents.ts';
@@ -78,8 +78,8 @@ export async function customMerge(session: Session, custom: Fields | undefined):
  * variables.
  */
 function givenFirst(merged: readonly unknown[], given: unknown, key: string): unknown[] {
-  const keys = new Set(Array.isArray(given) ? given.map((each) => at(each, key)) : []);
-  const isGiven = (each: unknown): boolean => keys.has(at(each, key));
+  const keys = new Set(Array.isArray(given) ? given.map((each) => fieldAt(each, key)) : []);
+  const isGiven = (each: unknown): boolean => keys.has(fieldAt(each, key));
   return [...merged.filter(isGiven), ...merged.filter((each) => !isGiven(each))];
 }
 
@@ -93,11 +93,11 @@ export function withCustom(spec: Fields, container: string, pod: string, merge: 
 
 /** Warns if capabilities of the debug container have no effect, because the pod runs as another user than root. */
 export function warnOfUser({ io }: VerbContext, podSpec: unknown, container: unknown): void {
-  const user = at(podSpec, 'securityContext', 'runAsUser') ?? 0;
-  const context = at(container, 'securityContext');
-  const added = at(context, 'capabilities', 'add');
+  const user = fieldAt(podSpec, 'securityContext', 'runAsUser') ?? 0;
+  const context = fieldAt(container, 'securityContext');
+  const added = fieldAt(context, 'capabilities', 'add');
   const hasRights = textAt(context, 'privileged') === 'true' || (Array.isArray(added) && added.length > 0);
-  if (user === 0 || at(context, 'runAsUser') === 0 || !hasRights) return;
+  if (user === 0 || fieldAt(context, 'runAsUser') === 0 || !hasRights) return;
   io.err(
     'Warning: Non-root user is configured for the entire target Pod, and some capabilities granted by debug profile may not work. Please consider using "--custom" with a custom profile that specifies "securityContext.runAsUser: 0".\n',
   );

@@ -2,7 +2,7 @@
 import { compileRegexp } from '../../../base/regexp/index.ts';
 import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../../core/objects.ts';
 import { pathOf } from '../../core/resources.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
@@ -311,12 +311,12 @@ async function attach(session: Session, pod: AnyObject, container: string): Prom
     const status = ['containerStatuses', 'ephemeralContainerStatuses']
       .flatMap((field) => listAt(current, 'status', field))
       .find((each) => textAt(each, 'name') === container);
-    if (at(status, 'state', 'terminated') !== undefined) {
+    if (fieldAt(status, 'state', 'terminated') !== undefined) {
       const body = await session.stream(`${pathOf(pods, namespace, name)}/log`, { container }, 'text/plain');
       for await (const chunk of body) io.out(chunk);
       return 0;
     }
-    if (at(status, 'state', 'running') !== undefined) {
+    if (fieldAt(status, 'state', 'running') !== undefined) {
       if (flags.bool('stdin') && io.isInputTerminal && !flags.bool('quiet'))
         io.err("If you don't see a command prompt, try pressing enter.\n");
       return connectTerminal(session, current, 'attach', {

@@ -13,7 +13,7 @@ type Generator = (context: VerbContext, session: Session) => Promise<AnyObject> 
 export const command = ({ args, dashAt }: VerbContext): readonly string[] =>
   dashAt === undefined ? [] : args.slice(dashAt);
 
-export function named(context: VerbContext): string {
+export function nameArgument(context: VerbContext): string {
   const { args, dashAt } = context;
   return nameOf({ ...context, args: dashAt === undefined ? args : args.slice(0, dashAt) });
 }
@@ -30,7 +30,7 @@ const containerName = (image: string): string =>
 
 function deployment(context: VerbContext): AnyObject {
   const { flags } = context;
-  const name = named(context);
+  const name = nameArgument(context);
   const all = images(context);
   const arguments_ = command(context);
   if (all.length > 1 && arguments_.length > 0)
@@ -60,7 +60,7 @@ function deployment(context: VerbContext): AnyObject {
 
 async function job(context: VerbContext, session: Session): Promise<AnyObject> {
   const { flags } = context;
-  const name = named(context);
+  const name = nameArgument(context);
   const from = flags.text('from');
   if (from !== '') {
     const target = await oneTarget(session, [from], 'cronjobs');
@@ -119,7 +119,7 @@ function jobSpec(context: VerbContext, name: string, restartPolicy: string): obj
 
 function cronJob(context: VerbContext): AnyObject {
   const { flags } = context;
-  const name = named(context);
+  const name = nameArgument(context);
   if (flags.text('schedule') === '') throw new ClientError('required flag(s) "schedule" not set');
   return {
     apiVersion: 'batch/v1',

@@ -3,12 +3,12 @@ import { ClientError } from '../../core/errors.ts';
 import { type AnyObject, listAt, mapAt } from '../../core/objects.ts';
 import type { VerbContext } from '../../port.ts';
 import { pairs } from './create-content.ts';
-import { command, images, named } from './generators.ts';
+import { command, images, nameArgument } from './generators.ts';
 
 /** Pod that the flags of `run` describe. */
 export function podFromFlags(context: VerbContext): AnyObject {
   const { flags } = context;
-  const name = named(context);
+  const name = nameArgument(context);
   const [image = ''] = images(context);
   const words = command(context);
   const port = flags.int('port');

@@ -1,6 +1,6 @@
 /** Reads what a page of `describe` shows besides the object. */
 import { isApiError } from '../../../api/meta/status.ts';
-import { type AnyObject, at, listAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, textAt } from '../../core/objects.ts';
 import { textsAt } from '../../describe/page.ts';
 import type { Related } from '../../describe/related-facts.ts';
 import type { Session } from '../../session.ts';
@@ -120,7 +120,7 @@ function servicesOf(
   namespace: string | undefined,
 ): Promise<Map<string, AnyObject | Error>> {
   const paths = listAt(ingress, 'spec', 'rules').flatMap((rule) => listAt(rule, 'http', 'paths'));
-  const backends = [at(ingress, 'spec', 'defaultBackend'), ...paths.map(({ backend }) => backend)];
+  const backends = [fieldAt(ingress, 'spec', 'defaultBackend'), ...paths.map(({ backend }) => backend)];
   const names = backends.map((backend) => textAt(backend, 'service', 'name'));
   return namedObjects(session, 'services', names, namespace);
 }

@@ -5,7 +5,7 @@
 import { timestamp } from '../../../base/time/timestamps.ts';
 import { parseGoDuration } from '../../core/durations.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, LAST_APPLIED, listAt, numberAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, LAST_APPLIED, listAt, numberAt, textAt } from '../../core/objects.ts';
 import { printedKind } from '../../core/resources.ts';
 import { layout } from '../../core/table.ts';
 import { describePodTemplate } from '../../describe/pod-template.ts';
@@ -95,7 +95,7 @@ function statefulSetProgress(object: AnyObject, observed: number, generation: nu
   const ready = numberAt(object, 0, 'status', 'readyReplicas');
   const updated = numberAt(object, 0, 'status', 'updatedReplicas');
   if (ready < replicas) return { message: `Waiting for ${replicas - ready} pods to be ready...\n`, isDone: false };
-  const partition = at(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
+  const partition = fieldAt(object, 'spec', 'updateStrategy', 'rollingUpdate', 'partition');
   if (typeof partition === 'number') {
     const wanted = replicas - partition;
     if (updated < wanted)
@@ -161,7 +161,7 @@ async function revisionsOf(session: Session, target: Target, object: AnyObject):
       .map((set) => ({
         number: Number(set.metadata?.annotations?.[REVISION] ?? 0),
         object: set,
-        template: at(set, 'spec', 'template'),
+        template: fieldAt(set, 'spec', 'template'),
         cause: set.metadata?.annotations?.[CHANGE_CAUSE] ?? '<none>',
       }))
       .sort((left, right) => left.number - right.number);
@@ -174,7 +174,7 @@ async function revisionsOf(session: Session, target: Target, object: AnyObject):
     .map((revision) => ({
       number: numberAt(revision, 0, 'revision'),
       object: revision,
-      template: at(revision, 'data', 'spec', 'template'),
+      template: fieldAt(revision, 'data', 'spec', 'template'),
       cause: revision.metadata?.annotations?.[CHANGE_CAUSE] ?? '<none>',
     }))
     .sort((left, right) => left.number - right.number);
@@ -217,7 +217,7 @@ export const runUndo = (context: VerbContext): Promise<number> =>
         io.err(
           `Warning: resource ${target.resource.name}/${target.name} was previously managed with 'kubectl apply'. Rolling back will not update the ${LAST_APPLIED} annotation, which may cause unexpected behavior on future 'kubectl apply' operations. Consider using 'kubectl apply' with your previous configuration file instead.\n`,
         );
-      if (at(object, 'spec', 'paused') === true)
+      if (fieldAt(object, 'spec', 'paused') === true)
         throw new ClientError(
           `you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again`,
         );
@@ -230,7 +230,7 @@ export const runUndo = (context: VerbContext): Promise<number> =>
             : `unable to find specified revision ${wanted} in history`,
         );
       const template = withoutHash(chosen.template);
-      if (JSON.stringify(template) === JSON.stringify(at(object, 'spec', 'template'))) {
+      if (JSON.stringify(template) === JSON.stringify(fieldAt(object, 'spec', 'template'))) {
         await printOutcome(
           context,
           object,
@@ -313,7 +313,7 @@ function eachWorkload(context: VerbContext, { outcome, gerund, kinds, refusal, p
       const before = await currentObject(session, target);
       const kind = printedKind(target.resource);
       const reason = kinds.has(target.resource.kind)
-        ? refusal(at(before, 'spec', 'paused') === true)
+        ? refusal(fieldAt(before, 'spec', 'paused') === true)
         : `${gerund} is not supported`;
       if (reason !== undefined) {
         failed = true;

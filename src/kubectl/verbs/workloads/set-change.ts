@@ -2,7 +2,7 @@
 import { isApiError } from '../../../api/meta/status.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt } from '../../core/objects.ts';
 import { mergePatchFor } from '../../core/three-way.ts';
 import { manifestsOf } from '../../manifests.ts';
 import type { VerbContext } from '../../port.ts';
@@ -118,8 +118,8 @@ export function podSpecOf(object: AnyObject, label: string): MutableObject {
     object.kind === 'Pod'
       ? object['spec']
       : object.kind === 'CronJob'
-        ? at(object, 'spec', 'jobTemplate', 'spec', 'template', 'spec')
-        : at(object, 'spec', 'template', 'spec');
+        ? fieldAt(object, 'spec', 'jobTemplate', 'spec', 'template', 'spec')
+        : fieldAt(object, 'spec', 'template', 'spec');
   if (typeof spec !== 'object' || spec === null)
     throw new ClientError(`${label} the object is not a pod or does not have a pod template: *${goType(object)}`);
   return spec as MutableObject;
@@ -141,9 +141,9 @@ export function containersOf(spec: MutableObject, pattern: string, field = 'cont
 /** Adds the fields that Go's types always print. */
 function withDefaults(object: AnyObject): AnyObject {
   const spec = object['spec'] as MutableObject | undefined;
-  const template = at(spec, 'template');
+  const template = fieldAt(spec, 'template');
   if (spec === undefined || template === undefined) return object;
-  const podSpec = at(template, 'spec') as MutableObject | undefined;
+  const podSpec = fieldAt(template, 'spec') as MutableObject | undefined;
   const containers = listAt(podSpec, 'containers').map((each) => ({ resources: {}, ...each }));
   return {
     ...object,

@@ -1,6 +1,6 @@
 /** `set env`: environment variables of containers. Source: k8s.io/kubectl/pkg/cmd/set/set_env.go. */
 import { ClientError } from '../../core/errors.ts';
-import { type AnyObject, at, listAt, mapAt, textAt } from '../../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../../core/objects.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
 import type { Session } from '../../session.ts';
@@ -121,11 +121,11 @@ const list = (context: VerbContext, names: readonly string[], pattern: string): 
 function referenceText(from: unknown): string {
   const key = (field: string): string => textAt(from, field, 'key');
   const name = (field: string): string => textAt(from, field, 'name');
-  if (at(from, 'configMapKeyRef') !== undefined)
+  if (fieldAt(from, 'configMapKeyRef') !== undefined)
     return `configmap ${name('configMapKeyRef')}, key ${key('configMapKeyRef')}`;
-  if (at(from, 'secretKeyRef') !== undefined) return `secret ${name('secretKeyRef')}, key ${key('secretKeyRef')}`;
-  if (at(from, 'fieldRef') !== undefined) return `field path ${textAt(from, 'fieldRef', 'fieldPath')}`;
-  if (at(from, 'resourceFieldRef') !== undefined) {
+  if (fieldAt(from, 'secretKeyRef') !== undefined) return `secret ${name('secretKeyRef')}, key ${key('secretKeyRef')}`;
+  if (fieldAt(from, 'fieldRef') !== undefined) return `field path ${textAt(from, 'fieldRef', 'fieldPath')}`;
+  if (fieldAt(from, 'resourceFieldRef') !== undefined) {
     const container = textAt(from, 'resourceFieldRef', 'containerName');
     return `resource ${textAt(from, 'resourceFieldRef', 'resource')}${container === '' ? '' : ` of container ${container}`}`;
   }

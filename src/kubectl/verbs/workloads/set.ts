@@ -1,6 +1,6 @@
 /** `set image|resources|serviceaccount|selector|subject`. Source: k8s.io/kubectl/pkg/cmd/set. */
 import { ClientError } from '../../core/errors.ts';
-import { at, listAt } from '../../core/objects.ts';
+import { fieldAt, listAt } from '../../core/objects.ts';
 import type { VerbContext } from '../../port.ts';
 import { pairs as pairsOf } from '../create/create-content.ts';
 import { changeObjects, containersOf, type MutableObject, podSpecOf, resourcesAndPairs } from './set-change.ts';
@@ -136,7 +136,7 @@ export function runSubject(context: VerbContext): Promise<number> {
         throw new ClientError(`${label} setting subjects is only supported for RoleBinding/ClusterRoleBinding`);
       const present = listAt(object, 'subjects');
       const isSame = (left: object, right: object): boolean =>
-        ['kind', 'name', 'namespace'].every((field) => at(left, field) === at(right, field));
+        ['kind', 'name', 'namespace'].every((field) => fieldAt(left, field) === fieldAt(right, field));
       const missing = added.filter((each) => !present.some((known) => isSame(known, each)));
       if (missing.length > 0) object['subjects'] = [...present, ...missing];
     },

@@ -21,7 +21,7 @@ export interface Candidate {
  * Order of eviction: pods that were not measured, then pods that exceed their request, then lower priority, then the
  * largest excess over the request. For pids only priority and usage count.
  */
-export function rank(resource: EvictionResource, candidates: readonly Candidate[]): readonly Candidate[] {
+export function rankCandidates(resource: EvictionResource, candidates: readonly Candidate[]): readonly Candidate[] {
   return candidates
     .filter(({ critical }) => !critical)
     .toSorted(

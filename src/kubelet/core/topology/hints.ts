@@ -65,7 +65,7 @@ export interface TopologyDecision {
 }
 
 /** @param resources Hints of each resource that the container requests; undefined for a resource without preference. */
-export function decide(
+export function decideTopology(
   policy: TopologyPolicy,
   nodes: readonly number[],
   resources: readonly (readonly TopologyHint[] | undefined)[],

@@ -159,6 +159,6 @@ const MAX_SAVED = 16;
  * Addresses to save for the next cold boot: the current ones, then those saved before. A server that is down now may be
  * the first one to be up at the next boot.
  */
-export function remember(known: readonly string[], saved: readonly string[]): readonly string[] {
+export function addressesToSave(known: readonly string[], saved: readonly string[]): readonly string[] {
   return [...new Set([...known, ...saved])].slice(0, MAX_SAVED);
 }

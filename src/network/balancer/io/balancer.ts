@@ -9,7 +9,7 @@ import type { BalancedListener, ListenRequest, Routing, TcpBalancing } from '../
 import { BalancedConnection } from './balanced-connection.ts';
 import { awaitClientHello } from './client-hello.ts';
 import { type Race, raceToConnect } from './connect-race.ts';
-import type { Carried, ListenerKeeper } from './keeper.ts';
+import type { ForwardedConnection, ListenerKeeper } from './keeper.ts';
 import { type ReadTables, UserShares } from './user-shares.ts';
 
 /** Limit for the connections of one host: kubelet, proxy, DNS, controllers and scheduler use a few dozen. */
@@ -123,7 +123,7 @@ export class BalancerServer implements BalancedListener {
   }
 
   /** Takes over a connection that another process has transferred. */
-  carry({ target, client, backend }: Carried): void {
+  carry({ target, client, backend }: ForwardedConnection): void {
     this.#routing.opened(target);
     this.#join(target, client, backend).established = true;
   }

@@ -10,7 +10,7 @@ import { resetSocket } from '../../../wire/connections/reset.ts';
 import type { Routing } from '../port.ts';
 import { BalancerServer } from './balancer.ts';
 
-export interface Carried {
+export interface ForwardedConnection {
   readonly target: string;
   readonly client: Socket;
   readonly backend: Socket;
@@ -18,7 +18,7 @@ export interface Carried {
 
 export interface Keeping {
   /** Transfers the sockets of a connection to the keeper. */
-  carry(connection: Carried): Promise<void>;
+  carry(connection: ForwardedConnection): Promise<void>;
   /** Reports that no further connections follow. */
   end(): void;
 }

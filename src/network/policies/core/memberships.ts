@@ -17,7 +17,7 @@ export interface TrackedSet {
 }
 
 /** A selection or named port that rules refer to. */
-export interface Tracked {
+export interface TrackedSelection {
   readonly sets: Readonly<Record<Family, TrackedSet>>;
   /** The selected pods; undefined for a named port. */
   readonly selection: PodSelection | undefined;
@@ -60,15 +60,15 @@ export class Memberships {
   /** Named ports by pod key, as the sets contain them. */
   readonly #portsByPod = new Map<string, ReadonlyMap<string, readonly number[]>>();
   readonly #addresses = new WeakMap<PolicyPod, readonly Element[]>();
-  readonly #tracked = new Map<string, Tracked>();
+  readonly #tracked = new Map<string, TrackedSelection>();
   /** Selections by their namespace; undefined if pods of every namespace are matched. */
-  readonly #selections = new Map<string | undefined, Set<Tracked>>();
+  readonly #selections = new Map<string | undefined, Set<TrackedSelection>>();
   /** Namespaces of the changed pods, by pod key. */
   readonly #changed = new Map<string, string>();
   #matching = new BoundedMap<string, readonly string[]>(MAX_KEPT);
   #numbers = 0;
   #size = 0;
-  #collected = new Set<Tracked>();
+  #collected = new Set<TrackedSelection>();
 
   /** The caller owns and changes both maps. It reports each change after making it. */
   constructor(pods: ReadonlyMap<string, PolicyPod>, namespaces: ReadonlyMap<string, Labels>) {
@@ -121,7 +121,7 @@ export class Memberships {
   }
 
   /** Matches all pods if the set is new. Returns false if the set has more than `maxSize` elements. */
-  *fill(tracked: Tracked, maxSize: number): Steps<boolean> {
+  *fill(tracked: TrackedSelection, maxSize: number): Steps<boolean> {
     if (tracked.isFilled) return tracked.size <= maxSize;
     let work = 0;
     for (const keys of yield* this.#candidates(tracked)) {
@@ -155,19 +155,19 @@ export class Memberships {
   }
 
   /** Runs `steps` and returns their result with the sets that they used. */
-  *collect<T>(steps: Steps<T>): Steps<{ readonly made: T; readonly uses: ReadonlySet<Tracked> }> {
-    const uses = new Set<Tracked>();
+  *collect<T>(steps: Steps<T>): Steps<{ readonly made: T; readonly uses: ReadonlySet<TrackedSelection> }> {
+    const uses = new Set<TrackedSelection>();
     this.#collected = uses;
     return { made: yield* steps, uses };
   }
 
-  isDropped(uses: ReadonlySet<Tracked>): boolean {
+  isDropped(uses: ReadonlySet<TrackedSelection>): boolean {
     for (const { dropped } of uses) if (dropped) return true;
     return false;
   }
 
   /** Marks sets returned by `collect` as used. */
-  mark(uses: ReadonlySet<Tracked>): void {
+  mark(uses: ReadonlySet<TrackedSelection>): void {
     for (const tracked of uses) tracked.used = true;
   }
 
@@ -220,7 +220,7 @@ export class Memberships {
   }
 
   /** Keys of the pods that may be members. */
-  *#candidates({ selection, port }: Tracked): Steps<Iterable<string>[]> {
+  *#candidates({ selection, port }: TrackedSelection): Steps<Iterable<string>[]> {
     if (selection === undefined) return [this.#podsByPort.get(port) ?? []];
     if (selection.namespace !== undefined) return [this.podsOf(selection.namespace)];
     const found = this.#matching.get(selection.namespaceText) ?? (yield* this.#namespacesOf(selection));
@@ -238,7 +238,7 @@ export class Memberships {
     return found;
   }
 
-  #elementsOf({ selection, port }: Tracked, pod: PolicyPod | undefined): readonly Element[] {
+  #elementsOf({ selection, port }: TrackedSelection, pod: PolicyPod | undefined): readonly Element[] {
     if (pod === undefined) return NO_ELEMENTS;
     if (selection === undefined) {
       const [protocol] = port.split(' ');
@@ -259,7 +259,7 @@ export class Memberships {
   }
 
   /** Records the named ports of a pod. Returns the sets of its former and present ports. */
-  #portsChanged(key: string, pod: PolicyPod | undefined): Tracked[] {
+  #portsChanged(key: string, pod: PolicyPod | undefined): TrackedSelection[] {
     const before = this.#portsByPod.get(key) ?? NO_PORTS;
     const after = new Map<string, number[]>();
     for (const { protocol, name, port } of pod?.ports ?? []) {
@@ -275,7 +275,7 @@ export class Memberships {
     return ids.flatMap((id) => this.#tracked.get(`port ${id}`) ?? []).filter(({ isFilled }) => isFilled);
   }
 
-  #replace(tracked: Tracked, key: string, after: readonly Element[]): void {
+  #replace(tracked: TrackedSelection, key: string, after: readonly Element[]): void {
     const before = tracked.members.get(key) ?? NO_ELEMENTS;
     if (before.length === 0 && after.length === 0) return;
     // Additions come first, so that the count of an unchanged element never reaches zero.
@@ -288,7 +288,7 @@ export class Memberships {
   }
 }
 
-function costOf({ selection }: Tracked): number {
+function costOf({ selection }: TrackedSelection): number {
   if (selection === undefined) return 1;
   return 1 + selection.podSelector.requirements.length + selection.namespaceSelector.requirements.length;
 }

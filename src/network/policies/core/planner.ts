@@ -14,9 +14,9 @@ import { atOnce, type Steps } from '../../../base/concurrency/steps.ts';
 import { type Labels, matchesLabels } from '../../../base/selector.ts';
 import { type CompiledPolicy, canonicalAddresses, compilePolicy, type Direction, type PolicyPod } from './compile.ts';
 import { ElementSet } from './element-set.ts';
-import { Memberships, type Tracked } from './memberships.ts';
+import { Memberships, type TrackedSelection } from './memberships.ts';
 import { ruleSteps } from './nft-rules.ts';
-import { difference, type PolicyTable, replaceTable } from './program.ts';
+import { type PolicyTable, policyProgram, replaceTable } from './program.ts';
 
 export interface PlannerOptions {
   readonly table: string;
@@ -28,7 +28,7 @@ type Isolation = Readonly<Record<Direction, readonly CompiledPolicy[] | undefine
 
 interface Rules {
   readonly made: readonly string[];
-  readonly uses: ReadonlySet<Tracked>;
+  readonly uses: ReadonlySet<TrackedSelection>;
 }
 
 interface LocalPod {
@@ -49,7 +49,7 @@ interface Selectors {
 
 /** Sets that the policies of a namespace use, and the number of their elements. */
 interface Usage {
-  readonly sets: Set<Tracked>;
+  readonly sets: Set<TrackedSelection>;
   size: number;
 }
 
@@ -215,7 +215,7 @@ export class PolicyPlanner {
       }
       for (const content of Object.values(this.#maps)) content.reset();
     }
-    const text = yield* applied === undefined ? replaceTable(desired) : difference(applied, desired);
+    const text = yield* applied === undefined ? replaceTable(desired) : policyProgram(applied, desired);
     this.#applied = { chains: this.#chains, sets: new Set(sets.map(({ name }) => name)) };
     return text;
   }
@@ -375,7 +375,7 @@ export class PolicyPlanner {
         }),
       );
     }
-    const added: Tracked[] = [];
+    const added: TrackedSelection[] = [];
     let { size } = usage;
     for (const tracked of rules.uses) {
       if (usage.sets.has(tracked)) continue;

@@ -41,7 +41,7 @@ export function* replaceTable(desired: PolicyTable): Steps<string> {
   const table = `inet ${desired.name}`;
   const lines = [`add table ${table}`, `delete table ${table}`, `add table ${table}`];
   for (const declaration of Object.values(DECLARATIONS)) lines.push(`add ${declaration.replace(' ', ` ${table} `)}`);
-  lines.push(yield* difference({ chains: new Map(), sets: new Set() }, desired));
+  lines.push(yield* policyProgram({ chains: new Map(), sets: new Set() }, desired));
   for (const { direction, side, priority } of BASE_CHAINS) {
     lines.push(
       `add chain ${table} ${direction} { type filter hook forward priority ${priority}; policy accept; }`,
@@ -57,7 +57,7 @@ export function* replaceTable(desired: PolicyTable): Steps<string> {
  * Program for the difference between two states; '' if there is none. Sets and chains are added before rules refer to
  * them, and removed after the rules that refer to them.
  */
-export function* difference(
+export function* policyProgram(
   current: { readonly chains: PolicyTable['chains']; readonly sets: ReadonlySet<string> },
   desired: PolicyTable,
 ): Steps<string> {

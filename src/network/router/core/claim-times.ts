@@ -40,7 +40,7 @@ export const listenerClaim = ({ name, hostname, port, protocol, tls, allowedRout
 type Claims = (object: KubeObject) => string[];
 
 /** Functions that list an object's claims, by `plural.group`. */
-export const CLAIMS: ReadonlyMap<string, Claims> = new Map<string, Claims>([
+export const CLAIMS_BY_KIND: ReadonlyMap<string, Claims> = new Map<string, Claims>([
   ['routes.route.openshift.io', ({ spec }: Route) => [hostClaim(spec?.host ?? '')]],
   [
     'ingresses.networking.k8s.io',
@@ -114,7 +114,7 @@ export function claimAge(object: KubeObject, claims: readonly string[]): Age {
   return { ...age, created };
 }
 
-export const youngest = (a: Age, b: Age): Age => (b.created > a.created ? { ...a, created: b.created } : a);
+export const youngestAge = (a: Age, b: Age): Age => (b.created > a.created ? { ...a, created: b.created } : a);
 
 /**
  * Value of the annotation after an update; undefined for none. Claims that `old` already has keep their time. `now` is

@@ -1,6 +1,6 @@
 export { Balancer } from './balance.ts';
 export { type CertificateCheck, certificateOf } from './certificate-check.ts';
-export { CLAIMS, HOST_CLAIMS, recordedClaims } from './claim-times.ts';
+export { CLAIMS_BY_KIND, HOST_CLAIMS, recordedClaims } from './claim-times.ts';
 export { type HostPolicy, reservation } from './claims.ts';
 export { gatewayDefinitions } from './gateways/gateway-crds.ts';
 export { gatewayStatus, httpRouteStatus, sameStatus } from './gateways/gateway-status.ts';

@@ -3,7 +3,7 @@
  * and a scan of one host's rows.
  */
 import type { Found, Redirect, RequestFacts, RoutingView, TlsFound } from './port.ts';
-import { compareAges, matchesPath, type Row, rewritten } from './table-rows.ts';
+import { compareAges, matchesPath, type Row, rewrittenPath } from './table-rows.ts';
 
 export interface Ports {
   readonly http: number;
@@ -103,7 +103,7 @@ export class RoutingTable implements RoutingView {
     const { redirect, options, path } = backend;
     if (redirect !== undefined)
       return { kind: 'redirect', status: redirect.status, location: this.#locationOf(redirect, path, facts) };
-    const target = options.rewrite === undefined ? facts.path : rewritten(facts.path, path, options.rewrite);
+    const target = options.rewrite === undefined ? facts.path : rewrittenPath(facts.path, path, options.rewrite);
     return { kind: 'backend', backend, path: target + facts.query };
   }
 
@@ -113,7 +113,11 @@ export class RoutingTable implements RoutingView {
     const own = to === 'https' ? this.#ports.https : this.#ports.http;
     const at = port ?? own;
     const given =
-      path === undefined ? facts.path : path.kind === 'full' ? path.value : rewritten(facts.path, matched, path.value);
+      path === undefined
+        ? facts.path
+        : path.kind === 'full'
+          ? path.value
+          : rewrittenPath(facts.path, matched, path.value);
     return `${to}://${host ?? facts.host}${at === standard ? '' : `:${at}`}${given}${facts.query}`;
   }
 

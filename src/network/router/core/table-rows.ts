@@ -99,7 +99,7 @@ export function matchesPath({ kind, value }: PathMatch, path: string): boolean {
 }
 
 /** Replaces the matched part of the path. Source: OpenShift's table of `rewrite-target`. */
-export function rewritten(path: string, matched: string, target: string): string {
+export function rewrittenPath(path: string, matched: string, target: string): string {
   const rest = path.slice(matched === '/' ? 0 : matched.length);
   if (rest === '') return target;
   if (target.endsWith('/') && rest.startsWith('/')) return target + rest.slice(1);

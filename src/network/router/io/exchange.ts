@@ -121,7 +121,7 @@ export function writeHead(response: ClientResponse, status: number, reason: stri
 }
 
 /** Sends a response that the proxy itself generates. */
-export function answer(response: ClientResponse, status: number, more: RawHeaders = []): void {
+export function sendResponse(response: ClientResponse, status: number, more: RawHeaders = []): void {
   if (response.headersSent || response.writableEnded) {
     response.destroy();
     return;

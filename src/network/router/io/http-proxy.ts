@@ -5,13 +5,13 @@ import { NetworkSet } from '../../../base/addresses/network-set.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Backend, Balancing, Choice, RoutingView } from '../core/port.ts';
 import {
-  answer,
   type ClientRequest,
   type ClientResponse,
   type Exchange,
   framing,
   isHttp2,
   ownHeaders,
+  sendResponse,
   targetOf,
   writeHead,
 } from './exchange.ts';
@@ -69,12 +69,12 @@ export class HttpProxy {
     // The parser delivers all requests of a chunk in one turn of the event loop, also after the end of the connection.
     if (!isHttp2(request) && (request.socket.destroyed || this.#begin(request, response) > MAX_PIPELINED))
       return void request.socket.destroy();
-    const exchange = this.admit(request, scheme, (status, headers) => answer(response, status, headers));
+    const exchange = this.admit(request, scheme, (status, headers) => sendResponse(response, status, headers));
     if (exchange === undefined) return;
     const body = framing(request);
     if (body === undefined) {
       // The connection is closed, because the framing of its next request cannot be trusted.
-      answer(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
+      sendResponse(response, 400, isHttp2(request) ? [] : ['Connection', 'close']);
       return;
     }
     const { requests } = this.#parts;
@@ -82,7 +82,7 @@ export class HttpProxy {
     // Slow servers of one namespace could otherwise hold the sockets of the router.
     if (!requests.acquire(namespace)) {
       this.#parts.metrics.responded(exchange.backend, 503);
-      answer(response, 503, this.#closing(exchange, body.hasBody));
+      sendResponse(response, 503, this.#closing(exchange, body.hasBody));
       return;
     }
     response.once('close', () => requests.release(namespace));
@@ -210,7 +210,7 @@ export class HttpProxy {
       const again = (found: Omit<Exchange, 'response'>): void => this.#attempt({ ...found, response }, body);
       const unavailable = (): void => {
         metrics.responded(backend, 503);
-        answer(response, 503, this.#closing(exchange, body.hasBody));
+        sendResponse(response, 503, this.#closing(exchange, body.hasBody));
       };
       // The response types of HTTP/1 and HTTP/2 differ, but have the same event.
       if (this.holdIdle(exchange, response as ServerResponse, again, unavailable)) return;
@@ -237,7 +237,7 @@ export class HttpProxy {
       });
     } catch {
       settled();
-      answer(response, 400, this.#closing(exchange, body.hasBody));
+      sendResponse(response, 400, this.#closing(exchange, body.hasBody));
       return;
     }
     this.#carry(exchange, upstream, choice, body, settled);
@@ -312,7 +312,7 @@ export class HttpProxy {
       } else {
         const status = timedOut ? 504 : 502;
         metrics.responded(backend, status);
-        answer(response, status, this.#closing(exchange, body.hasBody));
+        sendResponse(response, status, this.#closing(exchange, body.hasBody));
       }
     });
     response.once('close', () => {

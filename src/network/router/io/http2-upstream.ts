@@ -8,7 +8,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import type { Choice } from '../core/port.ts';
-import { answer, type Exchange, isHttp2, ownHeaders, writeHead } from './exchange.ts';
+import { type Exchange, isHttp2, ownHeaders, sendResponse, writeHead } from './exchange.ts';
 import { asObject, type RawHeaders, returned } from './headers.ts';
 import type { RouteMetrics } from './metrics.ts';
 
@@ -43,7 +43,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
     // A header is not allowed in HTTP/2, or the session has just ended.
     settled();
     metrics.responded(backend, 502);
-    answer(answering, 502, isHttp2(request) ? [] : ['Connection', 'close']);
+    sendResponse(answering, 502, isHttp2(request) ? [] : ['Connection', 'close']);
     return;
   }
   let isAnswered = false;
@@ -54,7 +54,7 @@ export function forwardHttp2({ exchange, choice, headers, session, metrics, sett
     else {
       isAnswered = true;
       metrics.responded(backend, status);
-      answer(answering, status);
+      sendResponse(answering, status);
     }
   };
   const connecting = setTimeout(() => fail(503), backend.options.connectTimeoutMs);

@@ -71,7 +71,7 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
     scopes: scopes.length === 0 ? [DEFAULT_SCOPE] : scopes,
   };
   const fail = (error: string, description: string): undefined =>
-    refuse(call, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
+    refuseAuthorization(call, { ...request, type: type === 'token' ? 'token' : 'code' }, error, description);
   if (type !== 'code' && type !== 'token')
     return fail('unsupported_response_type', 'response_type: is neither code nor token');
   // A token in the fragment of the URL reaches every page of the redirect's host. Neither the client's secret nor PKCE
@@ -115,7 +115,12 @@ function mayRequest({ scopeRestrictions = [] }: OAuthClient, scope: string): boo
 }
 
 /** Redirects to the client with an error. */
-export function refuse(call: HttpCall, request: AuthorizeRequest, error: string, description: string): undefined {
+export function refuseAuthorization(
+  call: HttpCall,
+  request: AuthorizeRequest,
+  error: string,
+  description: string,
+): undefined {
   answer(call, request, { error, error_description: description });
   return undefined;
 }
@@ -160,7 +165,7 @@ export async function recordConsent(objects: LoginObjects, request: AuthorizeReq
 }
 
 /** Redirects to the client with the code or token that it requested. */
-export async function grant(
+export async function grantAuthorization(
   call: HttpCall,
   request: AuthorizeRequest,
   user: LoginUser,

@@ -17,7 +17,7 @@ const ORDER = [
 const MAX_BCRYPT_COST = 15;
 
 /** Whether the password matches the hash. Returns false for unsupported kinds of hashes. Blocks the calling thread. */
-export function matches(password: string, hash: string): boolean {
+export function isPasswordOf(password: string, hash: string): boolean {
   const [, cost] = /^\$2[abxy]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(hash) ?? [];
   if (cost !== undefined)
     return Number(cost) <= MAX_BCRYPT_COST && compareSync(password, hash.replace(/^\$2[xy]\$/, '$2b$'));

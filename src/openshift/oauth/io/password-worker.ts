@@ -2,7 +2,7 @@
 import '../../../base/short-buffers.ts';
 import { parentPort } from 'node:worker_threads';
 import { hashSync } from 'bcryptjs';
-import { matches } from './hashes.ts';
+import { isPasswordOf } from './hashes.ts';
 
 interface Order {
   readonly id: number;
@@ -14,5 +14,5 @@ interface Order {
 const COST = 10;
 
 parentPort?.on('message', ({ id, password, hash }: Order) => {
-  parentPort?.postMessage({ id, result: hash === undefined ? hashSync(password, COST) : matches(password, hash) });
+  parentPort?.postMessage({ id, result: hash === undefined ? hashSync(password, COST) : isPasswordOf(password, hash) });
 });

@@ -6,7 +6,7 @@ export {
   type VersionPlan,
 } from './cluster-version.ts';
 export { planManualRollback, type RollbackFacts, type StoreFacts } from './manual-rollback.ts';
-export { type PeerHost, probersOf, unreached } from './peers.ts';
+export { type PeerHost, probersOf, unreachableReason } from './peers.ts';
 export { type SwitchRecord, snapshotAfterRollback } from './port.ts';
 export type { RolloutHost } from './rollout.ts';
 export { nextGuardStep, nextSwitchStep, STABLE_MS } from './switch.ts';

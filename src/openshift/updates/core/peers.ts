@@ -26,7 +26,7 @@ export function probersOf(target: string, hosts: readonly PeerHost[]): PeerHost[
  * Reason why most probing hosts do not reach `target`. Empty if they reach it, or if no host probes it. `id`: ID of the
  * update.
  */
-export function unreached(target: string, id: string, hosts: readonly PeerHost[]): string {
+export function unreachableReason(target: string, id: string, hosts: readonly PeerHost[]): string {
   const probers = probersOf(target, hosts);
   const results = probers.map(({ name, report }) => {
     const result = report?.[target];

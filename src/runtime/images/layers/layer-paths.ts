@@ -7,7 +7,7 @@
 import type { Stats } from 'node:fs';
 import { chmod, chown, mkdir, readlink } from 'node:fs/promises';
 import { RuntimeError } from '../../port.ts';
-import { join, type LayerTree, nameOf, parentOf, pathOf } from './layer-tree.ts';
+import { joinLayerPath, type LayerTree, nameOf, parentOf, pathOf } from './layer-tree.ts';
 import { type LowerLayers, lstatOrUndefined } from './lower-layers.ts';
 
 const MAX_LINKS = 255;
@@ -15,7 +15,7 @@ const MAX_PATH_BYTES = 4096;
 
 export const refused = (why: string): RuntimeError => new RuntimeError('image-pull', `layer refused: ${why}`);
 
-export const quoted = (name: string | undefined): string => JSON.stringify((name ?? '').slice(0, 200));
+export const quotedName = (name: string | undefined): string => JSON.stringify((name ?? '').slice(0, 200));
 
 /**
  * Path of an entry relative to the root of its layer, '' for the root itself. Throws RuntimeError 'image-pull' for
@@ -28,7 +28,7 @@ export function entryPath(name: string): string {
   for (const part of name.split('/')) {
     if (part === '' || part === '.') continue;
     if (part !== '..') parts.push(part);
-    else if (parts.pop() === undefined) throw refused(`name ${quoted(name)} leaves the layer`);
+    else if (parts.pop() === undefined) throw refused(`name ${quotedName(name)} leaves the layer`);
   }
   return parts.join('/');
 }
@@ -68,7 +68,7 @@ export class LayerPaths {
   /** Resolves the path of an entry and creates missing parents. */
   async place(path: string): Promise<string> {
     if (path === '') return '';
-    return this.#within(join(await this.#directory(parentOf(path), { left: MAX_LINKS }), nameOf(path)));
+    return this.#within(joinLayerPath(await this.#directory(parentOf(path), { left: MAX_LINKS }), nameOf(path)));
   }
 
   /** Creates the directory `path`, whose parent exists. */
@@ -92,7 +92,7 @@ export class LayerPaths {
   async find(path: string): Promise<FoundEntry | undefined> {
     const parent = await this.#view(parentOf(path).split('/'), '', { left: MAX_LINKS });
     if (parent === undefined || path === '') return undefined;
-    const found = this.#within(join(parent, nameOf(path)));
+    const found = this.#within(joinLayerPath(parent, nameOf(path)));
     const own = await this.#own(found);
     if (own !== undefined) return { kind: 'own', path: found };
     const below = this.#isHidden(found) ? undefined : await this.#findBelow(found);
@@ -106,7 +106,7 @@ export class LayerPaths {
   }
 
   async #step(parent: string, name: string, links: { left: number }): Promise<string> {
-    const path = this.#within(join(parent, name));
+    const path = this.#within(joinLayerPath(parent, name));
     if (this.directories.has(path)) return path;
     const existing = await this.#own(path);
     if (existing === undefined) {
@@ -118,7 +118,7 @@ export class LayerPaths {
       return path;
     }
     if (!existing.isSymbolicLink())
-      throw refused(`an entry below ${quoted(path)} passes through an entry that is not a directory`);
+      throw refused(`an entry below ${quotedName(path)} passes through an entry that is not a directory`);
     const target = await this.#follow(await this.#tree.at(path), links);
     let current = target.startsWith('/') ? '' : parent;
     for (const part of target.split('/')) {
@@ -151,7 +151,7 @@ export class LayerPaths {
       this.#count(1, current);
       if (part === '..') current = parentOf(current);
       if (part === '' || part === '.' || part === '..') continue;
-      const path = this.#within(join(current, part));
+      const path = this.#within(joinLayerPath(current, part));
       if (this.directories.has(path)) {
         current = path;
         continue;
@@ -201,7 +201,7 @@ export class LayerPaths {
   /** Returns the path. Throws if the path, including the root, is too long for the system calls of later readers. */
   #within(path: string): string {
     if (Buffer.byteLength(this.#root) + 1 + Buffer.byteLength(path) >= MAX_PATH_BYTES)
-      throw refused(`${quoted(path)} leads to a path over ${MAX_PATH_BYTES} bytes`);
+      throw refused(`${quotedName(path)} leads to a path over ${MAX_PATH_BYTES} bytes`);
     return path;
   }
 

@@ -16,7 +16,8 @@ export const pathOf = (handle: FileHandle): string => `/proc/self/fd/${handle.fd
 
 export const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
 export const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
-export const join = (directory: string, name: string): string => (directory === '' ? name : `${directory}/${name}`);
+export const joinLayerPath = (directory: string, name: string): string =>
+  directory === '' ? name : `${directory}/${name}`;
 
 export class LayerTree {
   /** Open directories by path, least recently used first. */

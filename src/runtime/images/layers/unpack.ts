@@ -15,8 +15,8 @@ import { RuntimeError } from '../../port.ts';
 import { MAX_LAYER_BYTES, roomAt } from '../registry/blob-download.ts';
 import { type Attributes, readAttributes, runWith, setAttributes } from './attributes.ts';
 import { attributesOf, boundExtendedHeaders, captureAttributes, type HeaderLimits } from './extended-headers.ts';
-import { entryPath, type FoundEntry, LayerPaths, quoted, refused } from './layer-paths.ts';
-import { join, LayerTree, nameOf, parentOf, pathOf } from './layer-tree.ts';
+import { entryPath, type FoundEntry, LayerPaths, quotedName, refused } from './layer-paths.ts';
+import { joinLayerPath, LayerTree, nameOf, parentOf, pathOf } from './layer-tree.ts';
 import { LowerLayers, lstatOrUndefined } from './lower-layers.ts';
 import { applyDeletions } from './whiteouts.ts';
 
@@ -154,7 +154,7 @@ class LayerUnpacking {
     if (++this.#entries > entries) throw refused(`the layer has more than ${entries} entries`);
     if (this.#entries % CHECK_SPACE_ENTRIES === 0) await this.#checkSpace();
     // An entry with an invalid size would never end.
-    if (!Number.isSafeInteger(header.size)) throw refused(`${quoted(header.name)} has no valid size`);
+    if (!Number.isSafeInteger(header.size)) throw refused(`${quotedName(header.name)} has no valid size`);
     const path = entryPath(header.name);
     this.#nameBytes += path.length;
     if (this.#nameBytes > nameBytes) throw refused(`the layer's names have more than ${nameBytes} bytes`);
@@ -198,8 +198,8 @@ class LayerUnpacking {
     }
     const target = nameOf(place).slice(WHITEOUT_PREFIX.length);
     if (target.startsWith(WHITEOUT_PREFIX)) return;
-    if (target === '' || target === '.' || target === '..') throw refused(`bad whiteout ${quoted(name)}`);
-    const removed = join(parent, target);
+    if (target === '' || target === '.' || target === '..') throw refused(`bad whiteout ${quotedName(name)}`);
+    const removed = joinLayerPath(parent, target);
     this.#paths.removed.add(removed);
     if (this.#copies.has(removed)) await this.#remove(removed, false);
   }
@@ -245,7 +245,7 @@ class LayerUnpacking {
     const source = entryPath(header.linkname ?? '');
     const found = await this.#paths.find(source);
     const failed = (why: string): RuntimeError =>
-      refused(`hard link ${quoted(header.name)} to ${quoted(header.linkname)}: ${why}`);
+      refused(`hard link ${quotedName(header.name)} to ${quotedName(header.linkname)}: ${why}`);
     if (found === undefined) throw failed('the image has no such file');
     if (found.kind === 'lower') await this.#copyUp(found, failed);
     await link(await this.#tree.at(found.path), await this.#tree.at(place)).catch((error: unknown) => {
@@ -316,7 +316,7 @@ class LayerUnpacking {
         }
         await file.writeFile(chunk);
       }
-      if (expected !== undefined && expected !== size) throw refused(`${quoted(path)} is cut short`);
+      if (expected !== undefined && expected !== size) throw refused(`${quotedName(path)} is cut short`);
       await file.chown(metadata.uid, metadata.gid);
       await file.chmod(metadata.mode);
       if (metadata.attributes.size > 0) await this.#setAttributes(file, path, metadata.attributes);
@@ -365,7 +365,7 @@ class LayerUnpacking {
   async #setAttributes(entry: FileHandle, path: string, attributes: Attributes): Promise<void> {
     for (const _ of attributes) this.#countProgram();
     await setAttributes(entry.fd, attributes).catch((error: unknown) => {
-      throw refused(`attributes ${[...attributes.keys()].join(', ')} of ${quoted(path)}: ${messageOf(error)}`);
+      throw refused(`attributes ${[...attributes.keys()].join(', ')} of ${quotedName(path)}: ${messageOf(error)}`);
     });
     if (attributes.size > 0) this.#attributes.set(path, attributes);
   }

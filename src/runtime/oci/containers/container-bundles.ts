@@ -18,7 +18,7 @@ import { appArmorProfile } from '../spec/apparmor.ts';
 import { allHostDevices, hostDevice, type OciDevice } from '../spec/devices.ts';
 import { localSeccompProfile } from '../spec/local-seccomp.ts';
 import { checkMounts } from '../spec/mount-guard.ts';
-import { arrange, normalisePath, type OciMount, podMount, systemMounts } from '../spec/mounts.ts';
+import { mergeMounts, normalisePath, type OciMount, podMount, systemMounts } from '../spec/mounts.ts';
 import { withLowers } from '../spec/overlay-lowers.ts';
 import { buildSpec, type JoinedNamespaces } from '../spec/spec.ts';
 import { MappedRoot } from '../spec/user-namespace.ts';
@@ -401,7 +401,7 @@ export class ContainerBundles {
     const files = hostRoot ? [] : [nameService('resolv.conf'), nameService('hostname')];
     const volumes = config.mounts.map(podMount);
     const own = mapped === undefined ? volumes : await together(volumes.map((each) => mapped.mapVolume(each)));
-    return arrange(system, mounts, files, own);
+    return mergeMounts(system, mounts, files, own);
   }
 }
 

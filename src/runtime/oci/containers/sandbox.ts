@@ -14,7 +14,7 @@ import { runCommand } from '../command.ts';
 import { mountPoints } from '../mount-table.ts';
 import { isRunning, isSleeping, processStart } from '../processes.ts';
 import type { Runc } from '../runc.ts';
-import { arrange, systemMounts } from '../spec/mounts.ts';
+import { mergeMounts, systemMounts } from '../spec/mounts.ts';
 import { defaultSeccompProfile } from '../spec/seccomp.ts';
 import { type CgroupDriver, cgroupsPath, type JoinedNamespaces } from '../spec/spec.ts';
 import { pinNamespaces } from '../spec/user-namespace.ts';
@@ -179,7 +179,7 @@ export async function startPidHolder(
       noNewPrivileges: true,
     },
     root: { path: 'rootfs', readonly: true },
-    mounts: arrange(
+    mounts: mergeMounts(
       system.filter(({ destination }) => destination === '/proc' || destination === '/dev'),
       programs,
     ),

@@ -71,7 +71,7 @@ const SYSTEM = /^\/(?:dev|proc|sys)(?:\/|$)/;
  * kernel's file systems come last, so that they cover anything that a link in the image or in a volume placed below
  * them.
  */
-export function arrange(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
+export function mergeMounts(...lists: readonly (readonly OciMount[])[]): readonly OciMount[] {
   const byDestination = new Map<string, OciMount>();
   for (const mount of lists.flat()) {
     byDestination.delete(mount.destination);

@@ -5,7 +5,11 @@ import type { Version } from './version.ts';
  * Whether a comparison holds for one key. A key that does not exist has version, revisions and lease 0; comparisons of
  * its value are always false. `value` is only called for comparisons of the value. Source: etcd applyCompare.
  */
-export function holds(compare: Compare, version: Version | undefined, value: (version: Version) => Buffer): boolean {
+export function isComparisonTrue(
+  compare: Compare,
+  version: Version | undefined,
+  value: (version: Version) => Buffer,
+): boolean {
   switch (compare.target) {
     case CompareTarget.version:
       return ordered(compare.result, version?.version ?? 0, compare.number);

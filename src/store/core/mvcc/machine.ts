@@ -11,7 +11,7 @@
 import { assert } from '../../../base/errors.ts';
 import { EventType, encodeDeleteEvent, encodedValue, encodePutEvent, type StoredEvent } from '../messages/event.ts';
 import type { Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest } from '../messages/kv.ts';
-import { holds } from './compare.ts';
+import { isComparisonTrue } from './compare.ts';
 import {
   type Answer,
   type Change,
@@ -306,15 +306,15 @@ export class Machine {
 
   #compare(compare: Compare, at: number, pinned: Pinned): boolean {
     const value = (version: Version): Buffer => encodedValue(valuesOf([version], pinned)[0] as Buffer);
-    if (compare.end === '') return holds(compare, this.#index.at(compare.key, at), value);
+    if (compare.end === '') return isComparisonTrue(compare, this.#index.at(compare.key, at), value);
     const { start, end } = intervalOf(compare.key, compare.end);
     const found: Version[] = [];
     this.#index.walk(start, end, (history) => {
       const version = liveAt(history, at);
       if (version !== undefined) found.push(version);
     });
-    if (found.length === 0) return holds(compare, undefined, value);
-    return found.every((version) => holds(compare, version, value));
+    if (found.length === 0) return isComparisonTrue(compare, undefined, value);
+    return found.every((version) => isComparisonTrue(compare, version, value));
   }
 
   /** Checks all operations of a path for errors before any of them is applied. */

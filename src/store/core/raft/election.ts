@@ -1,4 +1,4 @@
-import { lead } from './leader.ts';
+import { becomeLeader } from './leader.ts';
 import type { RaftNode } from './node.ts';
 import type { MessageOf, NodeId } from './types.ts';
 
@@ -77,7 +77,7 @@ export function poll(node: RaftNode, from: NodeId, granted: boolean): void {
   if (result === 'lost') node.becomeFollower(node.term, undefined);
   else if (result === 'won') {
     if (node.role === 'preCandidate') campaign(node, 'real');
-    else lead(node);
+    else becomeLeader(node);
   }
 }
 

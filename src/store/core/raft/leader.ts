@@ -7,7 +7,7 @@ import type { Progress } from './progress.ts';
 import type { ConfChange, Entry, MessageOf, NodeId } from './types.ts';
 
 /** Turns a candidate that won its election into the leader. */
-export function lead(node: RaftNode): void {
+export function becomeLeader(node: RaftNode): void {
   node.becomeLeader();
   // Commit an entry of the current term first (paper §5.4.2, §8); until then no earlier entry is committed and no read
   // is served.
@@ -301,7 +301,7 @@ export function leaveJoint(node: RaftNode): void {
 /**
  * Transfers leadership to `target` (thesis §3.10): brings its log up to date, then requests that it campaigns at once.
  */
-export function transfer(node: RaftNode, target: NodeId): void {
+export function transferLeadership(node: RaftNode, target: NodeId): void {
   const progress = node.progress.get(target);
   if (target === node.id) return;
   if (progress === undefined || !node.membership.isVoter(target))

@@ -102,7 +102,7 @@ class Machine implements Raft {
 
   transferLeadership(to: NodeId): void {
     const node = this.#node;
-    if (node.role === 'leader') leader.transfer(node, to);
+    if (node.role === 'leader') leader.transferLeadership(node, to);
     else if (node.leader === undefined) throw new RaftError('NoLeader', 'there is no leader');
     else node.send({ type: 'transfer', to: node.leader, target: to });
   }

@@ -84,7 +84,7 @@ function stepForwarded(node: RaftNode, message: Exclude<Message, TermedMessage>)
   if (message.type === 'propose') {
     if (refusal(node, message.data) === undefined) append(node, message.data);
   } else if (message.type === 'transfer') {
-    if (node.membership.isVoter(message.target)) leader.transfer(node, message.target);
+    if (node.membership.isVoter(message.target)) leader.transferLeadership(node, message.target);
   } else if (node.reads.size < node.config.maxPendingReads) leader.registerRead(node, message.context, message.from);
 }
 

@@ -38,7 +38,7 @@ const SCRUB_STEP_MS = [1000, 3600_000] as const;
 /** Member ID of an alarm raised when no majority agrees. Source: etcd corrupt.go. */
 const NO_MAJORITY = '0';
 
-export class Corruption {
+export class CorruptionCheck {
   readonly #deps: CorruptionDeps;
   #compareTimer: Timer | undefined;
   #scrubTimer: Timer | undefined;
@@ -151,7 +151,7 @@ export class Corruption {
       }),
     );
     if (hashes.size < 2) return undefined;
-    return dissenting(hashes, Math.floor(voters.length / 2) + 1);
+    return dissentingMembers(hashes, Math.floor(voters.length / 2) + 1);
   }
 
   /**
@@ -186,7 +186,7 @@ export class Corruption {
 }
 
 /** Members that differ from the checksum of at least `majority` members; see `NO_MAJORITY`. Exported for its test. */
-export function dissenting(hashes: ReadonlyMap<string, number>, majority: number): readonly string[] {
+export function dissentingMembers(hashes: ReadonlyMap<string, number>, majority: number): readonly string[] {
   const counts = new Map<number, number>();
   for (const hash of hashes.values()) counts.set(hash, (counts.get(hash) ?? 0) + 1);
   if (counts.size === 1) return [];

@@ -9,7 +9,7 @@ import {
   bindingEscalation,
   bindingToCreate,
   bootstrapPolicy,
-  covers,
+  coversRules,
   createRbacAuthorizer,
   type EscalationContext,
   reconcileBinding,
@@ -175,9 +175,9 @@ describe('default RBAC policy', () => {
 
   it('aggregates the default role view into edit, and edit into admin', () => {
     const [admin, edit, view] = ['admin', 'edit', 'view'].map((name) => clusterRole(name).rules ?? []);
-    assert.equal(covers(admin ?? [], edit ?? []).covered, true);
-    assert.equal(covers(edit ?? [], view ?? []).covered, true);
-    assert.equal(covers(view ?? [], edit ?? []).covered, false);
+    assert.equal(coversRules(admin ?? [], edit ?? []).covered, true);
+    assert.equal(coversRules(edit ?? [], view ?? []).covered, true);
+    assert.equal(coversRules(view ?? [], edit ?? []).covered, false);
   });
 
   it('aggregates roles by any selector, each rule once, without the aggregating role', () => {

@@ -12,7 +12,7 @@ import type {
 import type { UserInfo } from '../../../../src/api/registry/definition.ts';
 import {
   type Action,
-  covers,
+  coversRules,
   createRbacAuthorizer,
   describeDenial,
 } from '../../../../src/apiserver/core/authorization/index.ts';
@@ -269,7 +269,7 @@ describe('RBAC escalation check', () => {
       const choices = new Choices(seed);
       const owned = Array.from({ length: 1 + choices.below(4) }, () => randomRule(choices));
       const wanted = Array.from({ length: 1 + choices.below(2) }, () => randomRule(choices));
-      const { covered, uncovered } = covers(owned, wanted);
+      const { covered, uncovered } = coversRules(owned, wanted);
       assert.equal(covered, uncovered.length === 0);
       if (!covered) continue;
       coveredOnes++;
@@ -294,19 +294,19 @@ describe('RBAC escalation check', () => {
 
   it('the escalation check accepts a rule that several owned rules cover together', () => {
     const owned = [rule('get', 'pods'), rule('list', 'pods'), rule('get list', 'secrets')];
-    assert.equal(covers(owned, [rule('get list', 'pods secrets')]).covered, true);
-    assert.deepEqual(covers(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);
+    assert.equal(coversRules(owned, [rule('get list', 'pods secrets')]).covered, true);
+    assert.deepEqual(coversRules(owned, [rule('get watch', 'pods')]).uncovered, [rule('watch', 'pods')]);
   });
 
   it('the escalation check distinguishes named objects from all objects, and resources from their subresources', () => {
-    assert.equal(covers([rule('get', 'pods', ['x'])], [rule('get', 'pods')]).covered, false);
-    assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods', ['x'])]).covered, true);
-    assert.equal(covers([rule('get', 'pods')], [rule('get', 'pods/log')]).covered, false);
-    assert.equal(covers([rule('get', '*/scale')], [rule('get', 'x/scale')]).covered, true);
-    assert.equal(covers([rule('get', '*')], [rule('get', 'x/scale')]).covered, true);
+    assert.equal(coversRules([rule('get', 'pods', ['x'])], [rule('get', 'pods')]).covered, false);
+    assert.equal(coversRules([rule('get', 'pods')], [rule('get', 'pods', ['x'])]).covered, true);
+    assert.equal(coversRules([rule('get', 'pods')], [rule('get', 'pods/log')]).covered, false);
+    assert.equal(coversRules([rule('get', '*/scale')], [rule('get', 'x/scale')]).covered, true);
+    assert.equal(coversRules([rule('get', '*')], [rule('get', 'x/scale')]).covered, true);
     const urls = (url: string): PolicyRule[] => [{ verbs: ['get'], nonResourceURLs: [url] }];
-    assert.equal(covers(urls('/a/*'), urls('/a/b')).covered, true);
-    assert.equal(covers(urls('/a'), urls('/a/*')).covered, false);
+    assert.equal(coversRules(urls('/a/*'), urls('/a/b')).covered, true);
+    assert.equal(coversRules(urls('/a'), urls('/a/*')).covered, false);
   });
 
   it('the escalation check rejects an excessive number of permissions within a short time', () => {
@@ -318,7 +318,7 @@ describe('RBAC escalation check', () => {
       resourceNames: many('n'),
     };
     const startedMs = performance.now();
-    const { covered, uncovered } = covers([rule('get', 'pods'), { ...monster, verbs: ['v0'] }], [monster]);
+    const { covered, uncovered } = coversRules([rule('get', 'pods'), { ...monster, verbs: ['v0'] }], [monster]);
     assert.equal(covered, false);
     assert.ok(uncovered.length <= 50);
     assert.ok(performance.now() - startedMs < 2000);

@@ -6,7 +6,7 @@ import {
   UPDATE_ANNOTATION,
   WANTED_ANNOTATION,
 } from '../../../../src/api/kinds/nodes/nodes/host-report.ts';
-import { announcing } from '../../../../src/api/releases/announcement.ts';
+import { announcementConfigMap } from '../../../../src/api/releases/announcement.ts';
 import { manifestText } from '../../../../src/api/releases/manifest.ts';
 import type { AnyObject } from '../../../../src/console/data/api/resources.ts';
 import { requestRollBack, requestUpdate, rollBackOf } from '../../../../src/console/data/hosts/roll-back.ts';
@@ -177,7 +177,7 @@ describe('progress of an update', () => {
 describe('return to an earlier release', () => {
   const digest = 'a'.repeat(64);
   const announcement = (version: string, storeLevel?: number): ConfigMap =>
-    announcing({
+    announcementConfigMap({
       name: `release-${version}`,
       text: manifestText({
         version,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { KubeObject } from '../../../../src/api/meta/object.ts';
 import { toUid } from '../../../../src/base/brand.ts';
 import {
-  decide,
+  decideCollection,
   type OwnerState,
   withoutOwners,
 } from '../../../../src/controllers/garbage-collection/owner-references/decide.ts';
@@ -175,7 +175,7 @@ const judge = (
   states: OwnerState[],
   more: { finalizers?: string[]; hasDependents?: boolean; waiting?: boolean } = {},
 ) =>
-  decide({
+  decideCollection({
     object: object('x', { finalizers: more.finalizers ?? [] }),
     owners: owners(...states),
     hasDependents: more.hasDependents ?? false,

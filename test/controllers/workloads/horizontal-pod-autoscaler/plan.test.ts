@@ -11,8 +11,8 @@ import {
   behaviorOf,
   limit,
   NO_MEMORY,
-  remember,
-  rescaled,
+  recordRecommendation,
+  recordRescale,
   type ScaleMemory,
   stabilize,
 } from '../../../../src/controllers/workloads/horizontal-pod-autoscaler/scaling-behavior.ts';
@@ -21,7 +21,12 @@ import { NOW, pod, seeded } from '../../objects.ts';
 test('keeps a limited number of recommendations and scale events of a target that changes often', () => {
   let memory: ScaleMemory = NO_MEMORY;
   for (let change = 0; change < 3_000; change++)
-    memory = rescaled(remember(memory, change % 7, NOW + change), change, change + (change % 2 === 0 ? 1 : -1), NOW);
+    memory = recordRescale(
+      recordRecommendation(memory, change % 7, NOW + change),
+      change,
+      change + (change % 2 === 0 ? 1 : -1),
+      NOW,
+    );
   const { recommendations, ups, downs } = memory;
   for (const { length } of [recommendations, ups, downs]) assert.ok(length > 900 && length <= 1_000, `${length}`);
   assert.equal(recommendations.at(-1)?.replicas, 2_999 % 7, 'the newest record is kept');
@@ -29,11 +34,11 @@ test('keeps a limited number of recommendations and scale events of a target tha
 
 test('ignores and forgets recommendations that are later than the clock after it was set back', () => {
   const year = 365 * 24 * 3_600_000;
-  const ahead = rescaled(remember(NO_MEMORY, 9, NOW + year), 1, 9, NOW + year);
+  const ahead = recordRescale(recordRecommendation(NO_MEMORY, 9, NOW + year), 1, 9, NOW + year);
   assert.equal(stabilize(ahead, behaviorOf(undefined), { current: 9, desired: 2 }, NOW).replicas, 2);
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 4, periodSeconds: 60 }] } });
   assert.equal(limit(ahead, behavior, { current: 9, desired: 12, min: 1, max: 20 }, NOW).replicas, 12);
-  const { recommendations, ups } = remember(ahead, 2, NOW);
+  const { recommendations, ups } = recordRecommendation(ahead, 2, NOW);
   assert.deepEqual([recommendations, ups], [[{ atMs: NOW, replicas: 2 }], []]);
 });
 
@@ -187,7 +192,7 @@ test('applies minReplicas and maxReplicas first, and does not change a target sc
 test('counts earlier changes in the period of a scaling policy against its limit', () => {
   const behavior = behaviorOf({ scaleUp: { policies: [{ type: 'Pods', value: 2, periodSeconds: 60 }] } });
   const bounds = { min: 1, max: 100 };
-  const memory = rescaled(NO_MEMORY, 5, 6, NOW - 30_000);
+  const memory = recordRescale(NO_MEMORY, 5, 6, NOW - 30_000);
   assert.deepEqual(
     [
       limit(memory, behavior, { current: 6, desired: 50, ...bounds }, NOW).replicas,
@@ -225,7 +230,7 @@ test('computes ceil(sum of usage / target) for random usage, within bounds', () 
     const made = plan(autoscaler([cpu(target)], { maxReplicas: 20, behavior: { scaleUp: free, scaleDown: free } }), {
       replicas,
       readings: [usage(...used)],
-      memory: remember(NO_MEMORY, replicas, NOW - 1_000_000),
+      memory: recordRecommendation(NO_MEMORY, replicas, NOW - 1_000_000),
     });
     const utilization = Math.trunc((used.reduce((sum, each) => sum + each, 0) * 100) / (replicas * 100));
     const ratio = utilization / target;

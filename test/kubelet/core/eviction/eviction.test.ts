@@ -12,7 +12,7 @@ import {
 } from '../../../../src/kubelet/core/eviction/assess.ts';
 import { exceededLimit } from '../../../../src/kubelet/core/eviction/local-storage.ts';
 import { evictionMessage, refusalMessage } from '../../../../src/kubelet/core/eviction/messages.ts';
-import { type Candidate, rank } from '../../../../src/kubelet/core/eviction/ranking.ts';
+import { type Candidate, rankCandidates } from '../../../../src/kubelet/core/eviction/ranking.ts';
 import {
   parseThresholds,
   type Signal,
@@ -157,8 +157,8 @@ describe('ranking of pods for eviction', () => {
     used: 0,
     ...more,
   });
-  const order = (resource: Parameters<typeof rank>[0], candidates: readonly Candidate[]): string =>
-    rank(resource, candidates)
+  const order = (resource: Parameters<typeof rankCandidates>[0], candidates: readonly Candidate[]): string =>
+    rankCandidates(resource, candidates)
       .map(({ uid }) => uid)
       .join(' ');
 

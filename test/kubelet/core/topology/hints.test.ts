@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decide, hintsFor, inMask, nodeMask } from '../../../../src/kubelet/core/topology/hints.ts';
+import { decideTopology, hintsFor, inMask, nodeMask } from '../../../../src/kubelet/core/topology/hints.ts';
 
 const NODES = [0, 1];
 const inNodes =
@@ -24,7 +24,7 @@ test('aligns resources of a container to a common NUMA node', () => {
   const cpu = hints(2, [4, 4], [4, 4]);
   const memory = hints(5, [8, 8], [1, 8]);
   for (const policy of ['best-effort', 'restricted', 'single-numa-node'] as const)
-    assert.deepEqual(decide(policy, NODES, [cpu, memory, undefined]), {
+    assert.deepEqual(decideTopology(policy, NODES, [cpu, memory, undefined]), {
       admitted: true,
       hint: { nodes: 0b10, preferred: true },
     });
@@ -33,15 +33,15 @@ test('aligns resources of a container to a common NUMA node', () => {
 test('only the policy best-effort admits requests that cannot be aligned', () => {
   const cpu = hints(4, [4, 4], [4, 0]);
   const memory = hints(8, [8, 8], [0, 8]);
-  assert.equal(decide('none', NODES, [cpu, memory]).hint, undefined);
-  assert.equal(decide('best-effort', NODES, [cpu, memory]).admitted, true);
-  assert.equal(decide('restricted', NODES, [cpu, memory]).admitted, false);
-  assert.equal(decide('single-numa-node', NODES, [cpu, memory]).admitted, false);
+  assert.equal(decideTopology('none', NODES, [cpu, memory]).hint, undefined);
+  assert.equal(decideTopology('best-effort', NODES, [cpu, memory]).admitted, true);
+  assert.equal(decideTopology('restricted', NODES, [cpu, memory]).admitted, false);
+  assert.equal(decideTopology('single-numa-node', NODES, [cpu, memory]).admitted, false);
 });
 
 test('restricted admits and aligns a request larger than a NUMA node, and single-numa-node rejects the request', () => {
   const cpu = hints(6, [4, 4], [4, 4]);
-  assert.equal(decide('restricted', NODES, [cpu]).admitted, true);
-  assert.equal(decide('single-numa-node', NODES, [cpu]).admitted, false);
-  assert.equal(decide('single-numa-node', NODES, [undefined]).admitted, true);
+  assert.equal(decideTopology('restricted', NODES, [cpu]).admitted, true);
+  assert.equal(decideTopology('single-numa-node', NODES, [cpu]).admitted, false);
+  assert.equal(decideTopology('single-numa-node', NODES, [undefined]).admitted, true);
 });

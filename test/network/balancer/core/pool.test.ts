@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import {
+  addressesToSave,
   type Backend,
   BackendPool,
   type Finding,
-  remember,
   type Source,
 } from '../../../../src/network/balancer/core/index.ts';
 import { seededRandom } from '../../../client/clocks.ts';
@@ -96,9 +96,9 @@ describe('choice of an API server', () => {
   });
 
   it('saves 16 servers: the current servers first, then previously saved ones', () => {
-    assert.deepEqual(remember(['b', 'c'], ['a', 'b']), ['b', 'c', 'a']);
+    assert.deepEqual(addressesToSave(['b', 'c'], ['a', 'b']), ['b', 'c', 'a']);
     const many = Array.from({ length: 20 }, (_, at) => `m${at}`);
-    assert.deepEqual(remember(['x'], many), ['x', ...many.slice(0, 15)]);
+    assert.deepEqual(addressesToSave(['x'], many), ['x', ...many.slice(0, 15)]);
   });
 });
 

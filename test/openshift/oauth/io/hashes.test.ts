@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { hashSync } from 'bcryptjs';
-import { matches } from '../../../../src/openshift/oauth/io/hashes.ts';
+import { isPasswordOf } from '../../../../src/openshift/oauth/io/hashes.ts';
 
 describe('hashes of passwords', () => {
   it('accepts apr1 password hashes of openssl for passwords of all lengths', () => {
@@ -13,24 +13,24 @@ describe('hashes of passwords', () => {
         input: `${password}\n`,
         encoding: 'utf8',
       }).trim();
-      assert.equal(matches(password, hash), true, password);
-      assert.equal(matches(`${password}x`, hash), false, password);
+      assert.equal(isPasswordOf(password, hash), true, password);
+      assert.equal(isPasswordOf(`${password}x`, hash), false, password);
     }
   });
 
   it('accepts bcrypt password hashes with all prefixes, up to a limited cost', () => {
     const hash = hashSync('password1', 4);
     for (const spelling of ['$2a$', '$2b$', '$2y$']) {
-      assert.equal(matches('password1', hash.replace('$2b$', spelling)), true, spelling);
-      assert.equal(matches('password2', hash.replace('$2b$', spelling)), false, spelling);
+      assert.equal(isPasswordOf('password1', hash.replace('$2b$', spelling)), true, spelling);
+      assert.equal(isPasswordOf('password2', hash.replace('$2b$', spelling)), false, spelling);
     }
-    assert.equal(matches('password1', hash.replace('$04$', '$31$')), false);
+    assert.equal(isPasswordOf('password1', hash.replace('$04$', '$31$')), false);
   });
 
   it('accepts SHA password hashes and rejects text that is not a hash', () => {
     const hash = `{SHA}${createHash('sha1').update('password1').digest('base64')}`;
-    assert.deepEqual([matches('password1', hash), matches('password2', hash)], [true, false]);
+    assert.deepEqual([isPasswordOf('password1', hash), isPasswordOf('password2', hash)], [true, false]);
     for (const other of ['', 'password1', '$1$x$y', '{SHA}', '$2b$10$short'])
-      assert.equal(matches('password1', other), false, other);
+      assert.equal(isPasswordOf('password1', other), false, other);
   });
 });

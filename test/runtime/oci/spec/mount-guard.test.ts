@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { checkMounts, isMountSafe } from '../../../../src/runtime/oci/spec/mount-guard.ts';
-import { arrange, podMount, systemMounts } from '../../../../src/runtime/oci/spec/mounts.ts';
+import { mergeMounts, podMount, systemMounts } from '../../../../src/runtime/oci/spec/mounts.ts';
 
 describe('volumes mounted over kernel file systems', () => {
   let directory = '';
@@ -76,7 +76,7 @@ describe('volumes mounted over kernel file systems', () => {
   });
 
   it('orders mounts of kernel file systems after mounts that a symbolic link could redirect below them', () => {
-    const order = arrange(
+    const order = mergeMounts(
       systemMounts({ shm: '/shm', writableSys: false }),
       ['/a/b/c/d', '/dev/shm', '/vol'].map((path) => podMount(mount(path))),
     ).map(({ destination }) => destination);

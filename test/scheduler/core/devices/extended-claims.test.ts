@@ -10,7 +10,7 @@ import type { DeviceLister } from '../../../../src/scheduler/core/devices/device
 import { extendedClaimOn } from '../../../../src/scheduler/core/devices/extended-claims.ts';
 import { dynamicResources } from '../../../../src/scheduler/core/filters/devices.ts';
 import { nodeResourcesFit } from '../../../../src/scheduler/core/filters/node.ts';
-import { helps } from '../../../../src/scheduler/core/hints.ts';
+import { canChangeResult } from '../../../../src/scheduler/core/hints.ts';
 import { NodeInfo } from '../../../../src/scheduler/core/node-info.ts';
 import { DEFAULT_ARGS } from '../../../../src/scheduler/core/plugin-args.ts';
 
@@ -165,9 +165,9 @@ describe('pod with an extended resource of a device class', () => {
   });
 
   it('retries a pod with an extended resource when device classes, devices or nodes change', () => {
-    assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'DevicesChanged' }));
-    assert.ok(helps('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'NodeAdded', node: nodeOf({}) }));
+    assert.ok(canChangeResult('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'DevicesChanged' }));
+    assert.ok(canChangeResult('NodeResourcesFit', podInfoOf(wanting('1')), { kind: 'NodeAdded', node: nodeOf({}) }));
     const plain = podInfoOf(podOf([asking('a', { cpu: '1' })]));
-    assert.ok(!helps('NodeResourcesFit', plain, { kind: 'DevicesChanged' }));
+    assert.ok(!canChangeResult('NodeResourcesFit', plain, { kind: 'DevicesChanged' }));
   });
 });

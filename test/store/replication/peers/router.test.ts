@@ -10,7 +10,7 @@ import { notLeader } from '../../../../src/store/replication/refusals.ts';
 import { AppliedWaiters, LeadershipWaiters } from '../../../../src/store/replication/waiters.ts';
 import { Encoder } from '../../../../src/store/services/encode.ts';
 import type { UnaryHandlers } from '../../../../src/store/services/kv-service.ts';
-import { answer } from '../../../../src/store/services/rpc-errors.ts';
+import { answerUnary } from '../../../../src/store/services/rpc-errors.ts';
 import { Writer } from '../../../../src/wire/protobuf/protobuf.ts';
 
 const REQUEST_TIMEOUT_MS = 6_000;
@@ -82,7 +82,7 @@ function routed(member: Member): UnaryHandlers {
   const handler = (path: string): [string, UnaryHandlers[string]] => [
     path,
     (_message, call) =>
-      answer(call, silentLog, async () => {
+      answerUnary(call, silentLog, async () => {
         evaluated.push(path);
         duringEvaluation();
         if (!member.leads && path === PUT) throw notLeader();

@@ -13,7 +13,7 @@ export type ConditionType =
   | 'Terminating'
   | 'KubernetesAPIApprovalPolicyConformant';
 
-export interface Condition {
+export interface DefinitionCondition {
   readonly type: ConditionType;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -26,7 +26,11 @@ export function isConditionTrue(definition: CustomResourceDefinition, type: Cond
 }
 
 /** Sets a condition and returns whether anything changed. The transition time changes only with the status. */
-export function setCondition(definition: CustomResourceDefinition, condition: Condition, now: string): boolean {
+export function setCondition(
+  definition: CustomResourceDefinition,
+  condition: DefinitionCondition,
+  now: string,
+): boolean {
   definition.status ??= {};
   const { status } = definition;
   const known = findCondition(status.conditions, condition.type);

@@ -3,13 +3,13 @@
  * k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go.
  */
 import type { CustomResourceDefinition, CustomResourceDefinitionNames } from '../../../generated/apiextensions/v1.ts';
-import type { Condition } from './conditions.ts';
+import type { DefinitionCondition } from './conditions.ts';
 
 export interface NamingResult {
   readonly accepted: CustomResourceDefinitionNames;
-  readonly condition: Condition;
+  readonly condition: DefinitionCondition;
   /** New Established condition. Undefined: the condition stays unchanged. */
-  readonly established: Condition | undefined;
+  readonly established: DefinitionCondition | undefined;
 }
 
 /**

@@ -24,7 +24,7 @@ export interface Place {
 }
 
 /** Error paths of all parts of a definition. Paths of single versions come before the path that all versions share. */
-export function hoisted(versions: readonly Version[]): Place[] {
+export function hoistedPlaces(versions: readonly Version[]): Place[] {
   const [first] = versions;
   if (first === undefined) return [];
   const common = commonParts(versions);
@@ -65,7 +65,7 @@ export function schemasOf({ spec }: CustomResourceDefinition): {
   readonly parsed: ParsedSchema;
   readonly status: boolean;
 }[] {
-  return hoisted(spec?.versions ?? []).flatMap(({ path, version, parts, status }) => {
+  return hoistedPlaces(spec?.versions ?? []).flatMap(({ path, version, parts, status }) => {
     const raw = version.schema?.openAPIV3Schema;
     if (!parts.has('schema') || raw === undefined) return [];
     return [

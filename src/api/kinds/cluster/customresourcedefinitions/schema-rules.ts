@@ -24,14 +24,14 @@ const NO_DEFAULTS =
 export function rulesOfDefinition(definition: Definition, old: Definition | undefined): DefinitionRules {
   const beta = isBeta(definition);
   const schemas = !beta && (old === undefined || (old.spec?.versions ?? []).every(hasSchema));
-  const wasOpen = old !== undefined && preserves(old);
+  const wasOpen = old !== undefined && preservesUnknownFields(old);
   // Shortcut for most definitions: all rules apply, so the schemas need no inspection.
   if (!beta && !wasOpen) return { ...STRICT, schemas };
   const mayDefault = !beta || (wasOpen && someSchema(old, hasDefault));
   return {
     schemas,
     structural:
-      !preserves(definition) ||
+      !preservesUnknownFields(definition) ||
       (!beta && !(wasOpen && isNonStructural(old))) ||
       (mayDefault && someSchema(definition, hasDefault)) ||
       someSchema(definition, hasExtension),
@@ -41,7 +41,7 @@ export function rulesOfDefinition(definition: Definition, old: Definition | unde
 }
 
 /** Whether unknown fields of the custom resources are kept. */
-export const preserves = ({ spec }: Definition): boolean => spec?.preserveUnknownFields === true;
+export const preservesUnknownFields = ({ spec }: Definition): boolean => spec?.preserveUnknownFields === true;
 
 export const hasSchema = (version: Definition['spec']['versions'][number]): boolean =>
   version.schema?.openAPIV3Schema !== undefined;

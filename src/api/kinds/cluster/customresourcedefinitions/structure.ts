@@ -3,8 +3,8 @@ import type { CustomResourceDefinition } from '../../../generated/apiextensions/
 import { type FieldError, fieldError } from '../../../meta/field-error.ts';
 import { parseSchema } from '../../../structural/schema.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
-import type { Condition } from './conditions.ts';
-import { preserves } from './schema-rules.ts';
+import type { DefinitionCondition } from './conditions.ts';
+import { preservesUnknownFields } from './schema-rules.ts';
 
 const type = 'NonStructuralSchema';
 /** Limits the number of errors in the condition, because it is stored in the definition. */
@@ -14,8 +14,8 @@ const MAX_REPORTED = 256;
  * Returns the NonStructuralSchema condition; undefined if all schemas are structural. Definitions without
  * preserveUnknownFields need no check, because validation already requires structural schemas for them.
  */
-export function structureCondition(definition: CustomResourceDefinition): Condition | undefined {
-  if (!preserves(definition)) return undefined;
+export function structureCondition(definition: CustomResourceDefinition): DefinitionCondition | undefined {
+  if (!preservesUnknownFields(definition)) return undefined;
   const found: FieldError[] = [fieldError.invalid('spec.preserveUnknownFields', true, 'must be false')];
   for (const [index, { name, schema }] of definition.spec.versions.entries()) {
     const raw = schema?.openAPIV3Schema;

@@ -20,8 +20,14 @@ import { resolveFieldPath } from '../../../structural/field-path.ts';
 import type { Schema } from '../../../structural/schema.ts';
 import { isConditionTrue } from './conditions.ts';
 import { validateConversion } from './conversion-validation.ts';
-import { hoisted, type Place, parsedSchema, schemaPathOf, someSchema } from './rule-places.ts';
-import { type DefinitionRules, hasDefault, hasSchema, preserves, rulesOfDefinition } from './schema-rules.ts';
+import { hoistedPlaces, type Place, parsedSchema, schemaPathOf, someSchema } from './rule-places.ts';
+import {
+  type DefinitionRules,
+  hasDefault,
+  hasSchema,
+  preservesUnknownFields,
+  rulesOfDefinition,
+} from './schema-rules.ts';
 import { formErrors } from './v1beta1.ts';
 
 type Definition = CustomResourceDefinition;
@@ -47,10 +53,14 @@ export function validateDefinition(definition: Definition, old?: Definition): Fi
   schemasNeeded(definition, demands, found);
   versions(definition, found);
   names(spec.names, found);
-  for (const place of hoisted(spec.versions ?? [])) placeErrors(place, demands, found);
-  found.push(...validateConversion(spec.conversion, preserves(definition)));
+  for (const place of hoistedPlaces(spec.versions ?? [])) placeErrors(place, demands, found);
+  found.push(...validateConversion(spec.conversion, preservesUnknownFields(definition)));
   storedVersions(definition, found);
-  if (preserves(definition) && !isBeta(definition) && (old === undefined || !preserves(old))) {
+  if (
+    preservesUnknownFields(definition) &&
+    !isBeta(definition) &&
+    (old === undefined || !preservesUnknownFields(old))
+  ) {
     found.push(
       fieldError.invalid(
         'spec.preserveUnknownFields',
@@ -118,10 +128,10 @@ function schemasNeeded(definition: Definition, demands: DefinitionRules, found: 
     const at = `spec.versions[${index}].schema.openAPIV3Schema`;
     if (hasSchema(version)) continue;
     if (demands.schemas) found.push(fieldError.required(at));
-    else if (version.served && !preserves(definition))
+    else if (version.served && !preservesUnknownFields(definition))
       found.push(fieldError.required(at, 'because otherwise all fields are pruned'));
   }
-  if (demands.noDefaults === undefined && preserves(definition) && someSchema(definition, hasDefault)) {
+  if (demands.noDefaults === undefined && preservesUnknownFields(definition) && someSchema(definition, hasDefault)) {
     const what = 'must be false in order to use defaults in the schema';
     found.push(fieldError.invalid('spec.preserveUnknownFields', true, what));
   }

@@ -20,7 +20,7 @@ import { coerceMetadata, validateEmbedded } from '../../../structural/embedded.t
 import { simplePath, valueAt } from '../../../structural/json-paths.ts';
 import { mergeSchemaOf } from '../../../structural/merge-schema.ts';
 import { publishedSchema } from '../../../structural/openapi.ts';
-import { prune } from '../../../structural/prune.ts';
+import { pruneUnknownFields } from '../../../structural/prune.ts';
 import { fieldOf, isObject, type ParsedSchema, parseSchema, type Schema } from '../../../structural/schema.ts';
 import { featuresOf } from '../../../structural/schema-features.ts';
 import { structuralErrors } from '../../../structural/structural-rules.ts';
@@ -164,7 +164,7 @@ function customOf(
     apiVersions: new Set(spec.versions.map(({ name }) => `${spec.group}/${name}`)),
     coerce(document, stored = false) {
       const findings: DecodeFindings = { unknownFields: [], typeErrors: [] };
-      if (!lazy.preserves) findings.unknownFields.push(...prune(lazy.schema, document));
+      if (!lazy.preserves) findings.unknownFields.push(...pruneUnknownFields(lazy.schema, document));
       coerceMetadata(lazy.schema, document, findings, stored);
       findings.unknownFields.sort();
       return findings;

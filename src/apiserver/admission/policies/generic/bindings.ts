@@ -3,7 +3,7 @@
 import type { ParamRef, ValidatingAdmissionPolicyBinding } from '../../../../api/generated/admissionregistration/v1.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { Kinds } from '../../../pipeline/kinds.ts';
-import { compileMatch, type MatchSpec, matchRules, type NamespaceSource, selects } from '../../matching.ts';
+import { compileMatch, type MatchSpec, matchRules, type NamespaceSource, selectsRequest } from '../../matching.ts';
 
 export interface Binding {
   readonly name: string;
@@ -41,5 +41,5 @@ export async function isBound(
   const { match } = binding;
   if (match === undefined) return true;
   const rules = binding.hasRules ? match : { ...match, rules: [EVERYTHING] };
-  return matchRules(rules, request, kinds) !== undefined && (await selects(match, request, namespaces));
+  return matchRules(rules, request, kinds) !== undefined && (await selectsRequest(match, request, namespaces));
 }

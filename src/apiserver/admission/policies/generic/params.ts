@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../../api/meta/object.ts';
 import { labelSelectorOf, matchesLabels } from '../../../../base/selector.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { Kinds, ServedKind } from '../../../pipeline/kinds.ts';
-import { shown } from '../../../pipeline/kinds.ts';
+import { inServedVersion } from '../../../pipeline/kinds.ts';
 import type { CachedObject } from '../../../watch-cache/cached-object.ts';
 import type { Binding } from './bindings.ts';
 import { gvkText, type ParamKind, type Policy } from './composition.ts';
@@ -23,7 +23,7 @@ const unknownParams = (paramKind: ParamKind): string =>
 /**
  * Configuration problem that prevents the policy from being applied with any binding. Undefined if there is no problem.
  */
-export function misconfiguration({ paramKind }: Policy, kinds: Kinds): string | undefined {
+export function paramKindProblem({ paramKind }: Policy, kinds: Kinds): string | undefined {
   if (paramKind === undefined || kindOfParams(paramKind, kinds)?.cache !== undefined) return undefined;
   return `failed to configure policy: ${unknownParams(paramKind)}`;
 }
@@ -54,7 +54,7 @@ export async function paramsOf(
     found = all.filter((object) => matchesLabels(selector, object.labels()));
   }
   if (found.length > 0) {
-    return Promise.all(found.map(async (object) => (await shown(kind, object)).parse()));
+    return Promise.all(found.map(async (object) => (await inServedVersion(kind, object)).parse()));
   }
   if (ref.parameterNotFoundAction === 'Allow') return [];
   throw new Error('no params found for policy binding with `Deny` parameterNotFoundAction');

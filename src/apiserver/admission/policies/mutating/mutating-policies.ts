@@ -12,17 +12,17 @@ import { messageOf } from '../../../../base/errors.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { ServedKind } from '../../../pipeline/kinds.ts';
 import type { AdmissionPlugin, Mutation as Pass } from '../../admission.ts';
-import { authorizerOf, withAnswers } from '../../authorizer.ts';
+import { authorizerOf, evaluateWithDecisions } from '../../authorizer.ts';
 import { exchangeObject, targetOf } from '../../exchange.ts';
 import { CostBudget, conditionsHold, documentsOf, MAX_POLICY_COST, variablesOf } from '../../expressions.ts';
-import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../matching.ts';
+import { isExemptOfPolicies, knownNamespace, matchRules, selectsRequest } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
 import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound-policies.ts';
 import { composedVariables, type Expression, evaluateOne } from '../generic/composition.ts';
 import { PolicyMetrics } from '../generic/metrics.ts';
-import { misconfiguration, paramsOf } from '../generic/params.ts';
+import { paramKindProblem, paramsOf } from '../generic/params.ts';
 import { compileMutating, type MutatingPolicy, type Mutation } from './compile.ts';
 import { withConfiguration, withPatches } from './patch.ts';
 
@@ -109,8 +109,8 @@ class Dispatch {
     const { kinds, namespaces } = this.#sources;
     for (const { policy, bindings } of concerned) {
       const as = matchRules(policy.match, this.#request, kinds());
-      if (as === undefined || !(await selects(policy.match, this.#request, namespaces))) continue;
-      const problem = misconfiguration(policy, kinds());
+      if (as === undefined || !(await selectsRequest(policy.match, this.#request, namespaces))) continue;
+      const problem = paramKindProblem(policy, kinds());
       if (problem !== undefined) {
         this.#failed(policy, undefined, problem, true);
         continue;
@@ -163,7 +163,7 @@ class Dispatch {
     try {
       // Match conditions have no `namespaceObject`.
       const variables = this.#variables(await describeRequest(this.#request, as, ''), param, undefined);
-      return await withAnswers(() => conditionsHold(policy.conditions, variables));
+      return await evaluateWithDecisions(() => conditionsHold(policy.conditions, variables));
     } catch (error) {
       // A policy with failurePolicy Ignore does not apply if its conditions cannot be evaluated.
       if (policy.ignoresFailure) return false;
@@ -194,7 +194,7 @@ class Dispatch {
   async #mutate({ policy, as, param }: Invocation, { type, expression }: Mutation): Promise<boolean> {
     const described = await describeRequest(this.#request, as, '');
     const live = described['object'] as JsonObject;
-    const value = await withAnswers(() => this.#evaluate(policy, expression, described, param));
+    const value = await evaluateWithDecisions(() => this.#evaluate(policy, expression, described, param));
     const { bodyKind } = this.#request;
     const schema = bodyKind === undefined ? as.schema : schemaOf(bodyKind);
     const next = type === 'JSONPatch' ? withPatches(live, value) : withConfiguration(live, value, schema);

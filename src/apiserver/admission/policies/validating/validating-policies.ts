@@ -6,16 +6,16 @@ import { ApiError, type StatusReason } from '../../../../api/meta/status.ts';
 import { messageOf } from '../../../../base/errors.ts';
 import type { AdmissionRequest } from '../../../pipeline/admission.ts';
 import type { AdmissionPlugin } from '../../admission.ts';
-import { authorizerOf, withAnswers } from '../../authorizer.ts';
+import { authorizerOf, evaluateWithDecisions } from '../../authorizer.ts';
 import { type Documents, documentsOf, variablesOf } from '../../expressions.ts';
-import { isExemptOfPolicies, knownNamespace, matchRules, selects } from '../../matching.ts';
+import { isExemptOfPolicies, knownNamespace, matchRules, selectsRequest } from '../../matching.ts';
 import { describeRequest } from '../../review.ts';
 import { forbid } from '../../subject.ts';
 import { type Binding, isBound } from '../generic/bindings.ts';
 import { type Bound, BoundPolicies, type PolicySources } from '../generic/bound-policies.ts';
 import type { Policy } from '../generic/composition.ts';
 import { PolicyMetrics } from '../generic/metrics.ts';
-import { misconfiguration, paramsOf } from '../generic/params.ts';
+import { paramKindProblem, paramsOf } from '../generic/params.ts';
 import { compileValidating, type ValidatingPolicy } from './compile.ts';
 import { evaluatePolicy, type Failure, type Given } from './evaluate.ts';
 
@@ -66,8 +66,8 @@ class Dispatch {
     this.#namespace = await knownNamespace(this.#request, this.#sources.namespaces);
     for (const { policy, bindings } of concerned) {
       const as = matchRules(policy.match, this.#request, this.#sources.kinds());
-      if (as === undefined || !(await selects(policy.match, this.#request, this.#sources.namespaces))) continue;
-      const problem = misconfiguration(policy, this.#sources.kinds());
+      if (as === undefined || !(await selectsRequest(policy.match, this.#request, this.#sources.namespaces))) continue;
+      const problem = paramKindProblem(policy, this.#sources.kinds());
       if (problem !== undefined) this.#misconfigured(policy, `'${policy.name}'`, problem);
       else await this.#evaluate(policy, bindings, documentsOf(await describeRequest(this.#request, as, '')));
     }
@@ -98,7 +98,7 @@ class Dispatch {
       }
       for (const param of params) {
         const given = this.#given(documents, param);
-        const result = await withAnswers(() => evaluatePolicy(policy, given, nowMs));
+        const result = await evaluateWithDecisions(() => evaluatePolicy(policy, given, nowMs));
         for (const failure of result.ignored) this.#record(policy, binding, failure, 'allow');
         for (const failure of result.failures)
           for (const action of binding.actions) this.#enact(policy, binding, failure, ACTIONS[action] ?? 'deny');

@@ -14,7 +14,7 @@ import type {
 } from '../../../../api/generated/rbac/v1.ts';
 import { EXPIRED_NODES_GROUP } from '../../../../api/kinds/identity/certificatesigningrequests/expired-nodes.ts';
 import { aggregateAll } from '../aggregation.ts';
-import { breakDown, covers } from '../rules.ts';
+import { breakDown, coversRules } from '../rules.ts';
 import { CLUSTER_ROLES } from './cluster-roles.ts';
 import { CONTROLLER_ROLES, CONTROLLER_RULES, controllerRoleName } from './controller-roles.ts';
 import { imageAndTemplateRoles, SHARED_NAMESPACE, sharedResourceRules } from './image-and-template-roles.ts';
@@ -324,9 +324,9 @@ function autoupdates(stored: Bootstrapped): boolean {
 function missingRules(expected: readonly PolicyRule[], stored: readonly PolicyRule[]): PolicyRule[] {
   const missing: PolicyRule[] = [];
   for (const wanted of expected) {
-    if (covers(stored, [wanted]).covered) continue;
+    if (coversRules(stored, [wanted]).covered) continue;
     const singles = [...breakDown(wanted)];
-    const lacking = singles.filter((single) => !covers(stored, [single]).covered);
+    const lacking = singles.filter((single) => !coversRules(stored, [single]).covered);
     if (lacking.length === singles.length) missing.push(wanted);
     else missing.push(...lacking);
   }

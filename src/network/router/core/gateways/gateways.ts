@@ -1,7 +1,7 @@
 /** HTTP routes of the Gateway API as rows. Source: gateway-api.sigs.k8s.io, release 1 (`v1`), core features. */
 import type { KubeObject, ResourceType } from '../../../../api/meta/object.ts';
 import { readOptions } from '../annotations.ts';
-import { claimAge, classClaim, hostClaim, listenerClaim, parentClaim, youngest } from '../claim-times.ts';
+import { claimAge, classClaim, hostClaim, listenerClaim, parentClaim, youngestAge } from '../claim-times.ts';
 import { fnv } from '../hash.ts';
 import { type IngressSource, portName, ROUTER_CLASS } from '../ingresses.ts';
 import type { Certificate, Pool, Redirect } from '../port.ts';
@@ -166,7 +166,7 @@ function ageOfPlace(
   // count.
   const hosts = own ? [host] : (route.spec?.hostnames ?? ['']);
   const { namespace = '' } = route.metadata ?? {};
-  return youngest(
+  return youngestAge(
     claimAge(route, [parentClaim(namespace, parent), ...hosts.map(hostClaim)]),
     claimAge(gateway, [classClaim(gateway.spec?.gatewayClassName), listenerClaim(listener)]),
   );

@@ -16,7 +16,7 @@ import {
   type StatusCondition,
 } from '../../kinds/machine-config-types.ts';
 import { generatedConfig } from './default-pools.ts';
-import { nameOf, selects } from './pools.ts';
+import { nameOf, selectsNode } from './pools.ts';
 
 /** A KubeletConfig or a ContainerRuntimeConfig. */
 export interface PoolSetting extends KubeObject {
@@ -59,7 +59,7 @@ export function planGenerated(
   version: string,
 ): GeneratedPlan | { readonly error: string } {
   const selector = setting.spec?.machineConfigPoolSelector;
-  const own = pools.filter(({ metadata }) => selects(selector, metadata?.labels));
+  const own = pools.filter(({ metadata }) => selectsNode(selector, metadata?.labels));
   if (own.length === 0) return { error: `Error: could not find any MachineConfigPool set for ${kind.text}` };
   const suffix = suffixOf(setting, kind, settings, own);
   if (typeof suffix !== 'string') return suffix;
@@ -89,7 +89,7 @@ function suffixOf(
   const others = settings.filter(
     (other) =>
       nameOf(other) !== nameOf(setting) &&
-      pools.some(({ metadata }) => selects(other.spec?.machineConfigPoolSelector, metadata?.labels)),
+      pools.some(({ metadata }) => selectsNode(other.spec?.machineConfigPoolSelector, metadata?.labels)),
   );
   const used = others.flatMap(({ metadata }) => metadata?.annotations?.[NAME_SUFFIX] ?? []);
   if (used.length === 0) return '';

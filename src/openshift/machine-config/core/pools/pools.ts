@@ -21,7 +21,7 @@ export const nameOf = ({ metadata }: { readonly metadata?: { readonly name?: str
   metadata?.name ?? '';
 
 /** Whether the selector matches the labels. Unlike elsewhere, an absent, empty or invalid selector matches nothing. */
-export function selects(selector: Selecting, labels: Readonly<Record<string, string>> | undefined): boolean {
+export function selectsNode(selector: Selecting, labels: Readonly<Record<string, string>> | undefined): boolean {
   const parsed = parse(selector);
   return !isEverything(parsed) && matchesLabels(parsed, labels);
 }
@@ -33,7 +33,7 @@ export const isEmptySelector = (selector: Selecting): boolean =>
 export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): PoolOfNode {
   const labels = node.metadata?.labels;
   if (labels?.['kubernetes.io/os'] === 'windows') return { pool: undefined };
-  const claiming = pools.filter(({ spec }) => selects(spec?.nodeSelector, labels));
+  const claiming = pools.filter(({ spec }) => selectsNode(spec?.nodeSelector, labels));
   const master = claiming.find((pool) => nameOf(pool) === MASTER_POOL);
   if (master !== undefined) return { pool: master };
   const all = claiming.filter((pool) => nameOf(pool) !== WORKER_POOL);

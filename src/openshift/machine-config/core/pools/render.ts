@@ -15,7 +15,7 @@ import {
   RELEASE_VERSION,
   ROLE_LABEL,
 } from '../../kinds/machine-config-types.ts';
-import { nameOf, selects } from './pools.ts';
+import { nameOf, selectsNode } from './pools.ts';
 
 const POOL = { group: MACHINE_CONFIG_GROUP, version: 'v1', kind: 'MachineConfigPool' };
 const API_VERSION = `${MACHINE_CONFIG_GROUP}/v1`;
@@ -43,7 +43,7 @@ export function fragmentsOf(pool: MachineConfigPool, configs: readonly MachineCo
   return configs
     .filter(
       (config) =>
-        selects(pool.spec?.machineConfigSelector, config.metadata?.labels) &&
+        selectsNode(pool.spec?.machineConfigSelector, config.metadata?.labels) &&
         config.metadata?.deletionTimestamp === undefined,
     )
     .toSorted((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));

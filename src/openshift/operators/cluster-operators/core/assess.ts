@@ -69,7 +69,7 @@ export const listed = (findings: readonly Finding[]): string =>
  * and degraded unless it responds on all hosts.
  */
 export function perHost(what: string, reason: string, { passed, failed, all }: HostsFinding): Assessment {
-  const well = `${what} answers on ${count(passed.length, all)}`;
+  const well = `${what} answers on ${hostCountText(passed.length, all)}`;
   if (failed.length === 0) return { well };
   const silent = failed.every((each) => each.reason === 'NoReport');
   const finding = { reason: `${reason}Degraded`, message: `${well}; ${listed(failed)}` };
@@ -82,10 +82,13 @@ export function perHost(what: string, reason: string, { passed, failed, all }: H
   };
 }
 
-export const count = (some: number, all: number): string => `${some} of ${all} ${all === 1 ? 'host' : 'hosts'}`;
+export const hostCountText = (some: number, all: number): string => `${some} of ${all} ${all === 1 ? 'host' : 'hosts'}`;
 
 /** Returns the value of a recent probe result; otherwise the assessment that the operator reports instead. */
-export function fresh<T>(probed: Probed<T>, what: string): { readonly value: T } | { readonly otherwise: Assessment } {
+export function recentValue<T>(
+  probed: Probed<T>,
+  what: string,
+): { readonly value: T } | { readonly otherwise: Assessment } {
   const well = '';
   if (probed.state === 'absent' || probed.state === 'none' || probed.ageMs > MAX_AGE_MS) {
     return { otherwise: { well, unknown: { reason: 'NoProbe', message: `${what}: no probe within 30 s` } } };

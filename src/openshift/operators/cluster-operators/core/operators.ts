@@ -6,7 +6,7 @@
 
 import { oldestVersion } from '../../../../base/versions/release-version.ts';
 import type { OperandVersion, RelatedObject } from '../../kinds/config/types.ts';
-import { type Assessment, count, fresh, listed, onHosts, perHost } from './assess.ts';
+import { type Assessment, hostCountText, listed, onHosts, perHost, recentValue } from './assess.ts';
 import type { LeaseFact, Probed, ProbeFacts } from './facts.ts';
 
 export interface OperatorState {
@@ -41,7 +41,7 @@ const onAny = (facts: ProbeFacts, probe: 'router' | 'slices' | 'authentication')
   facts.hosts.some(({ report }) => report?.probes[probe] !== undefined);
 
 function assessEtcd(facts: ProbeFacts): Assessment {
-  const found = fresh(facts.etcd, 'members of the store');
+  const found = recentValue(facts.etcd, 'members of the store');
   if ('otherwise' in found) return found.otherwise;
   const { members, quorum } = found.value;
   const voters = members.filter(({ learner }) => !learner);
@@ -66,7 +66,7 @@ function assessLed(what: string, reason: string, facts: ProbeFacts, lease: Probe
   const hosts = onHosts(facts, 'controllers', { mastersOnly: true });
   const own = perHost(what, reason, hosts);
   if (own.unavailable !== undefined || own.unknown !== undefined) return own;
-  const found = fresh(lease, `lease of ${what}`);
+  const found = recentValue(lease, `lease of ${what}`);
   if ('otherwise' in found) return found.otherwise;
   const { holder, renewedMs, durationMs } = found.value;
   const well = `${what} leads as ${holder}; ${own.well}`;
@@ -79,7 +79,7 @@ function assessLed(what: string, reason: string, facts: ProbeFacts, lease: Probe
 }
 
 function assessPools(facts: ProbeFacts): Assessment {
-  const found = fresh(facts.pools, 'MachineConfigPools');
+  const found = recentValue(facts.pools, 'MachineConfigPools');
   if ('otherwise' in found) return found.otherwise;
   const pools = found.value;
   const having = (type: string): { reason: string; message: string }[] =>
@@ -105,7 +105,7 @@ function assessPools(facts: ProbeFacts): Assessment {
 }
 
 function assessStorage(facts: ProbeFacts): Assessment {
-  const found = fresh(facts.storage, 'storage classes');
+  const found = recentValue(facts.storage, 'storage classes');
   if ('otherwise' in found) return found.otherwise;
   const { defaultClass, provisioner, served } = found.value;
   const well = `class ${defaultClass} is provisioned by ${provisioner}`;
@@ -119,10 +119,10 @@ function assessStorage(facts: ProbeFacts): Assessment {
 }
 
 function assessMetrics(facts: ProbeFacts): Assessment {
-  const found = fresh(facts.metrics, 'metrics.k8s.io');
+  const found = recentValue(facts.metrics, 'metrics.k8s.io');
   if ('otherwise' in found) return found.otherwise;
   const all = facts.hosts.length;
-  const well = `metrics of ${count(found.value.nodes, all)}`;
+  const well = `metrics of ${hostCountText(found.value.nodes, all)}`;
   if (found.value.nodes === 0) {
     const finding = { reason: 'NoMetrics', message: 'metrics.k8s.io has no metrics of any node' };
     return { well, unavailable: finding, degraded: finding };

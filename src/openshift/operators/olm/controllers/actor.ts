@@ -32,25 +32,29 @@ export class Actors {
   }
 
   /** Actor with all permissions. */
-  get manager(): Actor {
-    return new Actor({ name: LIFECYCLE_MANAGER }, this.#requestAs, this.#discovery);
+  get manager(): ImpersonatedClient {
+    return new ImpersonatedClient({ name: LIFECYCLE_MANAGER }, this.#requestAs, this.#discovery);
   }
 
-  serviceAccount(namespace: string, name: string): Actor {
+  serviceAccount(namespace: string, name: string): ImpersonatedClient {
     const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
-    return new Actor({ name: `system:serviceaccount:${namespace}:${name}`, groups }, this.#requestAs, this.#discovery);
+    return new ImpersonatedClient(
+      { name: `system:serviceaccount:${namespace}:${name}`, groups },
+      this.#requestAs,
+      this.#discovery,
+    );
   }
 
   /**
    * Actor that installs operators in the namespace of the group: its service account, or the manager if it names none.
    */
-  installer(group: OperatorGroup | undefined): Actor {
+  installer(group: OperatorGroup | undefined): ImpersonatedClient {
     const account = group?.spec?.serviceAccountName ?? '';
     return account === '' ? this.manager : this.serviceAccount(group?.metadata?.namespace ?? '', account);
   }
 }
 
-export class Actor {
+export class ImpersonatedClient {
   readonly #user: Impersonated;
   readonly #requestAs: Capabilities['requestAs'];
   readonly #discovery: Capabilities['discovery'];

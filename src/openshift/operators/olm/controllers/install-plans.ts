@@ -29,7 +29,7 @@ import type {
   InstallPlanStep,
   OperatorGroup,
 } from '../kinds/types.ts';
-import { type Actor, SERVER_GROUPS } from './actor.ts';
+import { type ImpersonatedClient, SERVER_GROUPS } from './actor.ts';
 import type { Olm } from './context.ts';
 import { unpacked } from './packed-manifests.ts';
 
@@ -113,7 +113,7 @@ export class InstallPlanPart {
     step: InstallPlanStep,
     plan: InstallPlan,
     group: OperatorGroup,
-    installer: Actor,
+    installer: ImpersonatedClient,
   ): Promise<InstallPlanStep['status']> {
     const namespace = plan.metadata?.namespace ?? '';
     const object = (await unpacked(step)) as KubeObject;
@@ -162,7 +162,7 @@ export class InstallPlanPart {
     }
   }
 
-  async #created(installer: Actor, object: KubeObject): Promise<string> {
+  async #created(installer: ImpersonatedClient, object: KubeObject): Promise<string> {
     try {
       await installer.create(object);
       return 'Created';
@@ -192,7 +192,7 @@ export class InstallPlanPart {
     object: KubeObject,
     csv: ClusterServiceVersion | undefined,
     plan: InstallPlan,
-    installer: Actor,
+    installer: ImpersonatedClient,
   ): Promise<string> {
     const { manager } = this.#olm.actors;
     const refused = refusedDefinition(object.metadata?.name ?? '', SERVER_GROUPS);

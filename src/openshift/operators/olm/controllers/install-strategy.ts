@@ -35,7 +35,7 @@ import {
   webhookConfigurations,
 } from '../core/index.ts';
 import type { ClusterServiceVersion, OperatorCondition, OperatorGroup, SubscriptionConfig } from '../kinds/types.ts';
-import { type Actor, SERVER_GROUPS } from './actor.ts';
+import { type ImpersonatedClient, SERVER_GROUPS } from './actor.ts';
 import { ownedBy } from './cleanup.ts';
 import type { Olm } from './context.ts';
 
@@ -99,7 +99,7 @@ export class InstallStrategy {
    * Creates or updates a cluster-scoped object of the operator version. Rejects an object that belongs to another
    * owner.
    */
-  async #own(csv: ClusterServiceVersion, wanted: KubeObject, installer: Actor): Promise<void> {
+  async #own(csv: ClusterServiceVersion, wanted: KubeObject, installer: ImpersonatedClient): Promise<void> {
     const found = await this.#olm.actors.manager.get<KubeObject>(wanted);
     const labels = ownerLabels(csv);
     const isOwn = (key: string): boolean => found?.metadata?.labels?.[key] === labels[key];
@@ -116,7 +116,7 @@ export class InstallStrategy {
    * Creates roles for the owned APIs, which are aggregated into the roles admin, edit and view of the cluster. If the
    * installer lacks these permissions, the operator is installed without the roles.
    */
-  async #provideRoles(csv: ClusterServiceVersion, installer: Actor): Promise<void> {
+  async #provideRoles(csv: ClusterServiceVersion, installer: ImpersonatedClient): Promise<void> {
     try {
       for (const owned of csv.spec?.customresourcedefinitions?.owned ?? [])
         for (const role of providedApiRoles(owned)) await installer.ensure(role as KubeObject);
@@ -156,7 +156,7 @@ export class InstallStrategy {
     return deploymentsOf(csv, { annotations, config, certificates });
   }
 
-  async #deploy(deployment: Deployment, installer: Actor): Promise<void> {
+  async #deploy(deployment: Deployment, installer: ImpersonatedClient): Promise<void> {
     const { name, namespace } = deployment.metadata ?? {};
     const found = this.#olm.informers.deployments.get(`${namespace}/${name}`);
     if (found !== undefined && !semanticEqual(found.spec?.selector, deployment.spec?.selector)) {
@@ -168,7 +168,7 @@ export class InstallStrategy {
   }
 
   /** Creates roles in the target namespaces and deletes the roles in former target namespaces. */
-  async #rbac(csv: ClusterServiceVersion, targets: readonly string[], installer: Actor): Promise<void> {
+  async #rbac(csv: ClusterServiceVersion, targets: readonly string[], installer: ImpersonatedClient): Promise<void> {
     const own = csv.metadata?.namespace ?? '';
     const wanted = targetRbacOf(csv, own, targets);
     for (const each of wanted) await installer.ensure(each as KubeObject);
@@ -180,7 +180,7 @@ export class InstallStrategy {
   }
 
   /** Creates the OperatorCondition and the permission of the operator to update it. */
-  async #condition(csv: ClusterServiceVersion, manager: Actor): Promise<void> {
+  async #condition(csv: ClusterServiceVersion, manager: ImpersonatedClient): Promise<void> {
     const { name = '', namespace = '' } = csv.metadata ?? {};
     const ownerReferences = [ownerReference(csv)];
     const accounts = serviceAccountNames(csv);
@@ -249,7 +249,7 @@ export class InstallStrategy {
     return this.#router()?.needsRenewal(pem, dnsNamesOf(deployment, namespace)) !== false;
   }
 
-  async #issue(csv: ClusterServiceVersion, installer: Actor): Promise<Map<string, string>> {
+  async #issue(csv: ClusterServiceVersion, installer: ImpersonatedClient): Promise<Map<string, string>> {
     const router = this.#router();
     const present = await this.#certificates(csv);
     if (present !== undefined || router === undefined) return present ?? new Map();
@@ -273,7 +273,12 @@ export class InstallStrategy {
     return issued;
   }
 
-  async #convert(csv: ClusterServiceVersion, name: string, conversion: object, installer: Actor): Promise<void> {
+  async #convert(
+    csv: ClusterServiceVersion,
+    name: string,
+    conversion: object,
+    installer: ImpersonatedClient,
+  ): Promise<void> {
     const { manager } = this.#olm.actors;
     const found = await manager.get<CustomResourceDefinition & KubeObject>({
       apiVersion: 'apiextensions.k8s.io/v1',

@@ -23,7 +23,7 @@ export const sizeOf = (steps: readonly InstallPlanStep[]): number =>
   steps.reduce((sum, { resource }) => sum + Buffer.byteLength(resource.manifest ?? ''), 0);
 
 /** Returns the steps unchanged if they fit into a plan; otherwise compresses their larger manifests. */
-export async function packed(steps: readonly InstallPlanStep[]): Promise<InstallPlanStep[]> {
+export async function packSteps(steps: readonly InstallPlanStep[]): Promise<InstallPlanStep[]> {
   if (sizeOf(steps) <= MAX_PLAN_BYTES) return [...steps];
   const result: InstallPlanStep[] = [];
   for (const step of steps) {

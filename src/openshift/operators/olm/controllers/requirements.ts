@@ -3,7 +3,7 @@ import type { CustomResourceDefinition } from '../../../../api/generated/apiexte
 import type { PolicyRule } from '../../../../api/generated/rbac/v1.ts';
 import { isApiError } from '../../../../api/meta/status.ts';
 import { resources } from '../../../../api/resources.ts';
-import { covers } from '../../../../apiserver/core/authorization/index.ts';
+import { coversRules } from '../../../../apiserver/core/authorization/index.ts';
 import { KUBERNETES_VERSION } from '../../../../base/versions/version.ts';
 import { requirementsOf, serviceAccountNames } from '../core/index.ts';
 import type { ClusterServiceVersion } from '../kinds/types.ts';
@@ -48,7 +48,7 @@ export async function readRequirements(olm: Olm, csv: ClusterServiceVersion): Pr
       };
     },
     serviceAccount: (name) => accounts.get(name),
-    allows: (name, rule) => covers(rules.get(name) ?? [], [rule]).covered,
+    allows: (name, rule) => coversRules(rules.get(name) ?? [], [rule]).covered,
     serves: (group, version, kind) => served.get(`${group}/${version}`)?.has(kind) === true,
   });
 }

@@ -22,7 +22,7 @@ import { GLOBAL_CATALOG_NAMESPACE } from '../kinds/packages.ts';
 import type { InstallPlan, InstallPlanStep, Subscription } from '../kinds/types.ts';
 import { CelRules } from './cel-rules.ts';
 import type { Olm } from './context.ts';
-import { MAX_PLAN_BYTES, packed, sizeOf } from './packed-manifests.ts';
+import { MAX_PLAN_BYTES, packSteps, sizeOf } from './packed-manifests.ts';
 import { type SubscriptionView, subscriptionStatus } from './subscription-status.ts';
 
 /** Number of completed plans that are kept per namespace. Upstream keeps the same number. */
@@ -172,7 +172,7 @@ export class SubscriptionPart {
       if (situation.subscriptions.some((each) => isFor(choice, each))) continue;
       steps.push(subscriptionStep(choice, namespace, situation.subscriptions));
     }
-    const kept = await packed(steps);
+    const kept = await packSteps(steps);
     if (sizeOf(kept) > MAX_PLAN_BYTES)
       throw new CodedError(
         'catalog',

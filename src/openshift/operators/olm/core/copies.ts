@@ -1,6 +1,6 @@
 /** Compares the masters' copies of a catalog directory and plans which copy each master fetches. */
 import type { CatalogCopy } from '../../../../api/kinds/nodes/nodes/catalog-report.ts';
-import { firstVersion, lacking, resolveCopies } from './catalog/upgrade-path.ts';
+import { firstVersion, missingPart, resolveCopies } from './catalog/upgrade-path.ts';
 
 export interface CopyReport {
   readonly master: string;
@@ -44,7 +44,7 @@ export function copiesOf(offered: string | undefined, reports: readonly CopyRepo
   for (const { master, found } of reports) {
     // A host with an older release reports no version, so its copy counts as a first version.
     const own = found === undefined ? undefined : (found.copy ?? firstVersion(found.digest));
-    if (lacking(own, newest) !== undefined) wanted.set(master, newest);
+    if (missingPart(own, newest) !== undefined) wanted.set(master, newest);
   }
   const different = reports.filter(({ found }) => found?.digest !== newest.digest);
   if (different.length === 0 && offered === newest.digest)

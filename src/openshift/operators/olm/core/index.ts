@@ -4,7 +4,7 @@ export { type Bundle, type Catalog, CatalogBuilder, type CatalogPackage } from '
 export { channelNamed, successors } from './catalog/graph.ts';
 export { LEGACY_KEYS, legacyDocuments } from './catalog/legacy.ts';
 export { parseVersion } from './catalog/semver.ts';
-export { editedVersion, firstVersion, lacking } from './catalog/upgrade-path.ts';
+export { editedVersion, firstVersion, missingPart } from './catalog/upgrade-path.ts';
 export { copiesOf } from './copies.ts';
 export { type BundleContent, bundleContent, CRD_KIND, CSV_KIND, stepsOf } from './install-steps.ts';
 export { manifestLabels, manifestOf } from './manifests.ts';

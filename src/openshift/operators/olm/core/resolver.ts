@@ -8,7 +8,7 @@ import type { Constraint, GvkKey } from './catalog/blobs.ts';
 import { parseRange, type Range, type Version } from './catalog/semver.ts';
 
 /** Operator version that may be part of a solution. */
-export interface Member {
+export interface CandidateVersion {
   /** Name of the CSV, which is unique in a solution. */
   readonly name: string;
   /** Name of the package; empty for an installed version whose package is unknown. */
@@ -28,7 +28,7 @@ export interface Wanted {
   /** Name of the subscription. */
   readonly name: string;
   /** Versions that satisfy the subscription, best first. The installed version, if any, comes last. */
-  readonly options: readonly Member[];
+  readonly options: readonly CandidateVersion[];
   /** Message for the case that there are no options. */
   readonly reason: string;
 }
@@ -36,9 +36,9 @@ export interface Wanted {
 export interface Problem {
   readonly wanted: readonly Wanted[];
   /** Installed versions without a subscription. */
-  readonly fixed: readonly Member[];
+  readonly fixed: readonly CandidateVersion[];
   /** Versions that may be added to satisfy a dependency, best first. `from` is the catalog of the dependent version. */
-  candidates(constraint: Leaf, from: string): Iterable<Member>;
+  candidates(constraint: Leaf, from: string): Iterable<CandidateVersion>;
   /** Error in a CEL rule, if any. */
   mistakeIn?(rule: string): string | undefined;
   readonly maxSteps?: number;
@@ -47,7 +47,7 @@ export interface Problem {
 export type Leaf = Extract<Constraint, { readonly type: 'package' | 'gvk' | 'cel' }>;
 
 export type Resolution =
-  | { readonly chosen: readonly Member[] }
+  | { readonly chosen: readonly CandidateVersion[] }
   | { readonly failure: string; readonly reason: 'ConstraintsNotSatisfiable' | 'ErrorPreventedResolution' };
 
 /** Limit of steps. A search of this length takes some tens of milliseconds. */
@@ -71,8 +71,8 @@ class Search {
    * Requirements of installed versions that are satisfied before the search, and must stay satisfied. Other
    * requirements of installed versions are already violated, so they are ignored.
    */
-  readonly #kept: ReadonlyMap<Member, readonly Constraint[]>;
-  readonly #members: Member[] = [];
+  readonly #kept: ReadonlyMap<CandidateVersion, readonly Constraint[]>;
+  readonly #members: CandidateVersion[] = [];
   #steps = 0;
   gaveUp = false;
   #why: string[] = [];
@@ -84,7 +84,7 @@ class Search {
       ...problem.wanted.flatMap(({ options }) => options.filter((each) => each.installed)),
     ];
     this.#kept = new Map(
-      present.map((each) => [each, each.requires.filter((constraint) => holds(constraint, present))]),
+      present.map((each) => [each, each.requires.filter((constraint) => isConstraintMet(constraint, present))]),
     );
   }
 
@@ -92,7 +92,7 @@ class Search {
     return [...new Set(this.#why)].slice(0, 5).join(', ');
   }
 
-  run(): readonly Member[] | undefined {
+  run(): readonly CandidateVersion[] | undefined {
     for (const each of this.#problem.fixed) this.#members.push(each);
     return this.#choose(0) ? [...this.#members] : undefined;
   }
@@ -110,7 +110,7 @@ class Search {
   #settle(): boolean {
     for (const member of this.#members) {
       for (const constraint of this.#kept.get(member) ?? member.requires) {
-        if (constraint.type === 'none' || holds(constraint, this.#members)) continue;
+        if (constraint.type === 'none' || isConstraintMet(constraint, this.#members)) continue;
         return this.#satisfy(constraint, member, () => this.#settle());
       }
     }
@@ -121,14 +121,14 @@ class Search {
     );
   }
 
-  #noneHolds(constraint: Constraint, member: Member): boolean {
-    if (holds(constraint, this.#members)) return true;
+  #noneHolds(constraint: Constraint, member: CandidateVersion): boolean {
+    if (isConstraintMet(constraint, this.#members)) return true;
     this.#note(`bundle ${member.name} excludes another chosen version`);
     return false;
   }
 
-  #satisfy(constraint: Constraint, member: Member, next: () => boolean): boolean {
-    if (holds(constraint, this.#members)) return next();
+  #satisfy(constraint: Constraint, member: CandidateVersion, next: () => boolean): boolean {
+    if (isConstraintMet(constraint, this.#members)) return next();
     switch (constraint.type) {
       case 'all': {
         const [first, ...rest] = constraint.of;
@@ -143,7 +143,7 @@ class Search {
       default: {
         let found = false;
         for (const candidate of this.#problem.candidates(constraint, member.catalog)) {
-          if (!matches(constraint, candidate)) continue;
+          if (!matchesConstraint(constraint, candidate)) continue;
           found = true;
           if (this.#with(candidate, `bundle ${member.name} requires it and`, next)) return true;
           if (this.gaveUp) return false;
@@ -155,7 +155,7 @@ class Search {
   }
 
   /** Adds the member and calls `next`. Returns true if `next` succeeds; otherwise removes the member again. */
-  #with(member: Member, why: string, next: () => boolean): boolean {
+  #with(member: CandidateVersion, why: string, next: () => boolean): boolean {
     this.#steps += 1;
     if (this.#steps > (this.#problem.maxSteps ?? MAX_STEPS)) {
       this.gaveUp = true;
@@ -183,7 +183,7 @@ class Search {
 }
 
 /** Whether two members cannot be in the same solution: they have the same name or package, or provide the same API. */
-export function excludes(a: Member, b: Member): boolean {
+export function excludes(a: CandidateVersion, b: CandidateVersion): boolean {
   return (
     a.name === b.name ||
     (a.package !== '' && a.package === b.package) ||
@@ -191,7 +191,7 @@ export function excludes(a: Member, b: Member): boolean {
   );
 }
 
-export function matches(constraint: Leaf, member: Member): boolean {
+export function matchesConstraint(constraint: Leaf, member: CandidateVersion): boolean {
   if (constraint.type === 'gvk') return member.provides.includes(constraint.gvk);
   if (constraint.type === 'cel') return member.satisfies?.(constraint.rule) === true;
   return (
@@ -212,16 +212,16 @@ function rangeOf(constraint: Extract<Leaf, { readonly type: 'package' }>): Range
   return range;
 }
 
-export function holds(constraint: Constraint, members: readonly Member[]): boolean {
+export function isConstraintMet(constraint: Constraint, members: readonly CandidateVersion[]): boolean {
   switch (constraint.type) {
     case 'all':
-      return constraint.of.every((each) => holds(each, members));
+      return constraint.of.every((each) => isConstraintMet(each, members));
     case 'any':
-      return constraint.of.some((each) => holds(each, members));
+      return constraint.of.some((each) => isConstraintMet(each, members));
     case 'none':
-      return !constraint.of.some((each) => holds(each, members));
+      return !constraint.of.some((each) => isConstraintMet(each, members));
     default:
-      return members.some((each) => matches(constraint, each));
+      return members.some((each) => matchesConstraint(constraint, each));
   }
 }
 

@@ -8,7 +8,7 @@ import { channelNamed, installable, successors } from './catalog/graph.ts';
 import { propertiesOf } from './catalog/properties.ts';
 import { parseVersion } from './catalog/semver.ts';
 import { componentLabel } from './names.ts';
-import type { Leaf, Member, Problem, Wanted } from './resolver.ts';
+import type { CandidateVersion, Leaf, Problem, Wanted } from './resolver.ts';
 
 /** Annotation with the package and dependencies of an installed version. */
 export const PROPERTIES_ANNOTATION = 'operatorframework.io/properties';
@@ -41,13 +41,13 @@ export interface PropertyRules {
 }
 
 /** Member of a solution that is installed from a catalog, with its bundle. */
-export interface Choice extends Member {
+export interface Choice extends CandidateVersion {
   readonly bundle: Bundle;
   readonly replaces: string;
   readonly skips: readonly string[];
 }
 
-export const isChoice = (member: Member): member is Choice => 'bundle' in member;
+export const isChoice = (member: CandidateVersion): member is Choice => 'bundle' in member;
 
 /** Operator version that the subscription has installed or is installing; undefined if there is none. */
 export function currentOf(
@@ -169,7 +169,7 @@ function choiceOf(
 }
 
 /** Member for an installed operator version. The properties annotation and the spec provide its fields. */
-export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: PropertyRules): Member {
+export function memberOf(csv: ClusterServiceVersion, owner: string, rules?: PropertyRules): CandidateVersion {
   const { name = '', annotations = {} } = csv.metadata ?? {};
   let requires: readonly Constraint[] = [];
   let named = owner;

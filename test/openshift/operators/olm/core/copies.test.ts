@@ -5,7 +5,7 @@ import {
   copiesOf,
   editedVersion,
   firstVersion,
-  lacking,
+  missingPart,
 } from '../../../../../src/openshift/operators/olm/core/index.ts';
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -30,8 +30,8 @@ test('masters without a catalog copy or with an older one fetch the newest copy'
   assert.match(message, /take sha256:bbbbbbbbbbbb: m1 has sha256:aaaaaaaaaaaa, m3 has none$/);
   assert.deepEqual([...wanted.keys()], ['m1', 'm3']);
   assert.equal(wanted.get('m1')?.digest, B.digest);
-  assert.equal(lacking(A, next), 'content');
-  assert.equal(lacking(next, A), undefined);
+  assert.equal(missingPart(A, next), 'content');
+  assert.equal(missingPart(next, A), undefined);
 });
 
 test('reports a conflict if a catalog was edited independently on two masters, and no master fetches a copy', () => {
@@ -51,9 +51,9 @@ test('reports a conflict if a catalog was edited independently on two masters, a
 
 test('a catalog copy whose edits were reverted counts as newer than the edited copy', () => {
   const back = editedVersion(editedVersion(A, B.digest), A.digest);
-  assert.equal(lacking(editedVersion(A, B.digest), back), 'content');
-  assert.equal(lacking(A, back), 'version');
-  assert.equal(lacking(back, A), undefined);
+  assert.equal(missingPart(editedVersion(A, B.digest), back), 'content');
+  assert.equal(missingPart(A, back), 'version');
+  assert.equal(missingPart(back, A), undefined);
 });
 
 test('gives catalog copies with equal content but different history one common version', () => {
@@ -98,7 +98,7 @@ test('replaces a catalog copy only by a copy that descends from it, in 300 rando
       );
       const newest = wanted.get(name);
       if (newest === undefined) continue;
-      const missing = lacking(own, newest);
+      const missing = missingPart(own, newest);
       if (missing === undefined) continue;
       if (own !== undefined && missing === 'content') {
         const known = new Set<string>();

@@ -4,18 +4,18 @@ import { test } from 'node:test';
 import type { Constraint } from '../../../../../src/openshift/operators/olm/core/catalog/blobs.ts';
 import { parseVersion } from '../../../../../src/openshift/operators/olm/core/catalog/semver.ts';
 import {
-  type Member,
+  type CandidateVersion,
   type Problem,
   resolve,
   type Wanted,
 } from '../../../../../src/openshift/operators/olm/core/resolver.ts';
 import { generator } from '../../../../support/random.ts';
 
-interface Simple extends Member {
+interface Simple extends CandidateVersion {
   readonly major: number;
 }
 
-function member(owner: string, major: number, more: Partial<Member> = {}): Simple {
+function member(owner: string, major: number, more: Partial<CandidateVersion> = {}): Simple {
   return {
     name: `${owner}.v${major}.0.0`,
     package: owner,

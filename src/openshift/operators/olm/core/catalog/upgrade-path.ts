@@ -47,7 +47,7 @@ export function resolveCopies(copies: readonly CatalogCopy[]): UpgradeDecision |
  * What `own` lacks of `newest`: its content, or only its version. Undefined if it lacks nothing, or if `own` is not an
  * ancestor of `newest`.
  */
-export function lacking(own: CatalogCopy | undefined, newest: CatalogCopy): 'content' | 'version' | undefined {
+export function missingPart(own: CatalogCopy | undefined, newest: CatalogCopy): 'content' | 'version' | undefined {
   if (own === undefined) return 'content';
   if (own.version === newest.version || own.ancestors.includes(newest.version)) return undefined;
   if (own.digest === newest.digest) return 'version';
