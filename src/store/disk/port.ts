@@ -173,6 +173,8 @@ export interface StoreLog {
   /**
    * Copies the store into one file and returns the file in pieces. The copy contains the log up to index `upTo`, or up
    * to the applied index on disk if that is higher, and no uncommitted data. `size` is the size of the file in bytes.
+   * The number of copies on disk is limited: a call may wait for other readers, and calls share copies. The caller must
+   * read or return `pieces`.
    */
   snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }>;
   /**

@@ -2,8 +2,7 @@
  * The log of revisions: a journal that receives every commit, and behind it SQLite on its own worker thread, which
  * absorbs records from the journal in bulk, outside the commit path.
  */
-import { createReadStream } from 'node:fs';
-import { rename, rm, stat, statfs, unlink } from 'node:fs/promises';
+import { rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CodedError, ignore, messageOf } from '../../base/errors.ts';
@@ -26,6 +25,7 @@ import type {
 } from './port.ts';
 import type { Opening, WorkerAnswers, WorkerReply, WorkerRequest } from './protocol.ts';
 import { savedPeers, savePeers } from './saved-peers.ts';
+import { SnapshotCopies, type SnapshotReader } from './snapshot-copies.ts';
 
 export interface SqliteLogOptions {
   /** Existing data directory. Contains `revisions.db`, its journals, and `owner` with the pid. */
@@ -66,6 +66,10 @@ const RESERVE_SHARE = 1 / 4;
 class SqliteLog implements StoreLog {
   readonly #options: SqliteLogOptions;
   readonly #requests = new Map<number, PendingRequest>();
+  readonly #copies = new SnapshotCopies(async (upTo) => {
+    await this.#absorb();
+    return this.#request('snapshot', { kind: 'snapshot', upTo });
+  });
   #worker: Worker | undefined;
   #journal: Journal | undefined;
   /** Records that are in the journal and not in the database. */
@@ -344,11 +348,8 @@ class SqliteLog implements StoreLog {
     await this.#request('defragment', { kind: 'defragment' });
   }
 
-  async snapshot(upTo: number): Promise<{ readonly size: number; readonly pieces: AsyncIterable<Uint8Array> }> {
-    await this.#absorb();
-    const path = await this.#request('snapshot', { kind: 'snapshot', upTo });
-    const { size } = await stat(path);
-    return { size, pieces: readAndRemove(path) };
+  snapshot(upTo: number): Promise<SnapshotReader> {
+    return this.#copies.read(upTo);
   }
 
   receive(id: string): Promise<number> {
@@ -461,12 +462,4 @@ class SqliteLog implements StoreLog {
 function packed({ entries, ...rest }: LogBatch): { readonly body: CommitBody; readonly memory: ArrayBuffer[] } {
   const one = pack(entries);
   return { body: { ...rest, entries: one }, memory: memoryOf(one) };
-}
-
-async function* readAndRemove(path: string): AsyncGenerator<Uint8Array> {
-  try {
-    for await (const piece of createReadStream(path, { highWaterMark: 256 << 10 })) yield piece as Buffer;
-  } finally {
-    await unlink(path);
-  }
 }

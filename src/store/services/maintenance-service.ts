@@ -3,7 +3,7 @@ import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Histogram } from '../../base/metrics/histogram.ts';
 import type { Clock } from '../../base/time/clock.ts';
-import type { StreamCall, StreamHandler } from '../../wire/grpc/port.ts';
+import { RpcCode, type StreamCall, type StreamHandler } from '../../wire/grpc/port.ts';
 import { firstNumbers } from '../../wire/protobuf/protobuf.ts';
 import type { StoreLog } from '../disk/port.ts';
 import { hex } from '../membership/cluster.ts';
@@ -31,6 +31,9 @@ export interface MaintenanceDeps {
  * JSON would omit.
  */
 const NAMES = 0x2ad1a2b6;
+
+/** Time after which a client that does not read its snapshot loses it, because the copy occupies the disk. */
+const STALL_MS = 120_000;
 
 const AlarmAction = { get: 0, activate: 1, deactivate: 2 } as const;
 /** Number of election timeouts after which a transfer counts as failed. */
@@ -193,9 +196,15 @@ export class MaintenanceService {
         left -= piece.length;
         const goOn = call.send(this.#piece(left, piece));
         if (!goOn) {
+          const stalled = this.#clock.setTimer(STALL_MS, () => {
+            gone = true;
+            call.end(RpcCode.unavailable, 'etcdserver: snapshot client did not read for too long');
+            resume();
+          });
           await new Promise<void>((resolve) => {
             resume = resolve;
           });
+          stalled.cancel();
         }
       }
       call.send(this.#piece(0, hash.digest()));

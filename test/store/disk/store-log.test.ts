@@ -329,6 +329,46 @@ describe('store log in SQLite', () => {
     await restored.log.close();
   });
 
+  it('keeps at most two copies of itself for many readers, of which one has stopped', async () => {
+    const data = await fresh();
+    const { log } = await opened(data);
+    await log.commit({ ...EMPTY, entries: [row(2, 'a')] });
+    const copies = async (): Promise<number> => (await readdir(data)).filter((name) => name.endsWith('.tmp')).length;
+    const stopped = (await log.snapshot(2)).pieces[Symbol.asyncIterator]();
+    await stopped.next();
+    let most = 0;
+    const sizes = await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        await new Promise((resolve) => setTimeout(resolve, index * 3));
+        const { size, pieces } = await log.snapshot(2);
+        let read = 0;
+        for await (const piece of pieces) {
+          most = Math.max(most, await copies());
+          read += piece.length;
+        }
+        return size > 0 && read === size;
+      }),
+    );
+    assert.deepEqual(new Set(sizes), new Set([true]));
+    assert.equal(most, 2);
+    assert.equal(await copies(), 1);
+    await stopped.return?.();
+    assert.equal(await copies(), 0);
+    // A snapshot contains everything that was written before it was requested.
+    await log.commit({ ...EMPTY, entries: [row(3, 'b')] });
+    const parts: Uint8Array[] = [];
+    for await (const piece of (await log.snapshot(3)).pieces) parts.push(piece);
+    const copy = await fresh();
+    await writeFile(join(copy, 'revisions.db'), Buffer.concat(parts));
+    const restored = await opened(copy);
+    assert.deepEqual(
+      restored.rows.map(({ revision }) => revision),
+      [2, 3],
+    );
+    await restored.log.close();
+    await log.close();
+  });
+
   it('detects a flipped byte in a log row and fails instead of returning the row', async () => {
     const data = await fresh();
     const first = await opened(data);
