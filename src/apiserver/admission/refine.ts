@@ -26,8 +26,8 @@ interface Written {
   problem(): string | Forbidden | undefined;
 }
 
-const conditionsAt = (conditions: readonly MatchCondition[] | undefined, path: string): Written[] =>
-  (conditions ?? []).map(({ expression }, index) => ({
+const conditionsAt = (conditions: readonly Partial<MatchCondition>[] | undefined, path: string): Written[] =>
+  (conditions ?? []).map(({ expression = '' }, index) => ({
     at: `${path}[${index}].expression`,
     source: expression,
     problem() {

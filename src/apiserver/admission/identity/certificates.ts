@@ -101,7 +101,7 @@ export function inferSigner(read: ReadSigningRequest): AdmissionPlugin {
 
 function inferred(
   read: ReadSigningRequest,
-  { request, usages }: CertificateSigningRequest['spec'],
+  { request = '', usages }: Partial<CertificateSigningRequest['spec']>,
 ): string | undefined {
   try {
     return inferredSigner(usages ?? [], read(Buffer.from(request, 'base64').toString('latin1')));
@@ -147,7 +147,7 @@ export const certificateSubjectRestriction: AdmissionPlugin = {
   validate(request) {
     if (!isForCertificates(request) || request.operation !== 'CREATE' || request.subresource !== '') return;
     const { spec } = requestsOf(request).now;
-    if (spec?.signerName === CLIENT_SIGNER && namesPrivilegedGroup(spec.request)) {
+    if (spec?.signerName === CLIENT_SIGNER && namesPrivilegedGroup(spec.request ?? '')) {
       throw forbid(request, `use of ${CLIENT_SIGNER} signer with system:masters group is not allowed`);
     }
   },

@@ -69,6 +69,9 @@ export function serviceAccount(options: ServiceAccountOptions): AdmissionPlugin 
   };
 }
 
+/** Whether the volume has a name as in `tokenVolume`. A new pod is not validated yet, so the name may be absent. */
+const isTokenVolume = ({ name }: Partial<Volume>): boolean => name?.startsWith('kube-api-access-') === true;
+
 function mountToken(pod: Pod, suffix: string): void {
   const spec = pod.spec;
   if (spec === undefined) return;
@@ -77,7 +80,7 @@ function mountToken(pod: Pod, suffix: string): void {
     (container) => !(container.volumeMounts ?? []).some((each) => each.mountPath === MOUNT_PATH),
   );
   if (lacking.length === 0) return;
-  const present = (spec.volumes ?? []).find((volume) => volume.name.startsWith('kube-api-access-'));
+  const present = (spec.volumes ?? []).find(isTokenVolume);
   const name = present?.name ?? `kube-api-access-${suffix}`;
   if (present === undefined) spec.volumes = [...(spec.volumes ?? []), tokenVolume(name)];
   for (const container of lacking) {

@@ -42,7 +42,7 @@ function errorsOf(
     errors.push(
       fieldError.required(`${path}.requirements`, `when ${path} is specified, requirements or rawSelector is required`),
     );
-  for (const [index, { key, operator, values = [] }] of requirements.entries()) {
+  for (const [index, { key = '', operator, values = [] }] of requirements.entries()) {
     const at = `${path}.requirements[${index}]`;
     if (name === 'fieldSelector' && key === '') errors.push(fieldError.required(`${at}.key`, 'must be specified'));
     if ((operator === 'In' || operator === 'NotIn') && values.length === 0)
