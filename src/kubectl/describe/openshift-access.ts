@@ -1,6 +1,6 @@
 /** Users, groups, cluster quotas and security context constraints in `describe`. Source: the output of oc 4.20. */
 import { isApiError } from '../../api/meta/status.ts';
-import { type AnyObject, at, listAt, mapAt, textAt } from '../core/objects.ts';
+import { type AnyObject, fieldAt, listAt, mapAt, textAt } from '../core/objects.ts';
 import { openshiftHead } from './openshift.ts';
 import { Page, selectorText, tableLines, textsAt } from './page.ts';
 import { quotaRows } from './policy.ts';
@@ -58,7 +58,7 @@ export const describeGroup = (object: AnyObject, { now }: Related): string =>
 /** Page of cluster quotas, and of the same quotas as a project sees them. */
 export function describeClusterQuota(object: AnyObject, { now }: Related): string {
   const namespaces = listAt(object, 'status', 'namespaces').map((each) => JSON.stringify(textAt(each, 'namespace')));
-  const labels = selectorText(at(object, 'spec', 'selector', 'labels'));
+  const labels = selectorText(fieldAt(object, 'spec', 'selector', 'labels'));
   const annotations = Object.entries(mapAt(object, 'spec', 'selector', 'annotations'))
     .sort(([left], [right]) => (left < right ? -1 : 1))
     .map(([key, value]) => `${key}:${value}`);
@@ -71,7 +71,7 @@ export function describeClusterQuota(object: AnyObject, { now }: Related): strin
     page,
     0,
     ['Resource', 'Used', 'Hard'],
-    quotaRows({ status: at(object, 'status', 'total') }),
+    quotaRows({ status: fieldAt(object, 'status', 'total') }),
   ).toString();
 }
 
@@ -84,16 +84,16 @@ export function describeRoleBindingRestriction(object: AnyObject, { now }: Relat
     else page.line(0, 'Label selectors:');
     for (const text of texts) page.line(0, `\t${text === '<none>' ? '' : text}`);
   };
-  if (at(object, 'spec', 'userrestriction') instanceof Object) {
+  if (fieldAt(object, 'spec', 'userrestriction') instanceof Object) {
     page
       .line(0, 'Subject type:\tUser')
       .required(0, 'Users', names('userrestriction', 'users'))
       .required(0, 'Users in groups', names('userrestriction', 'groups'));
     selectors('userrestriction');
-  } else if (at(object, 'spec', 'grouprestriction') instanceof Object) {
+  } else if (fieldAt(object, 'spec', 'grouprestriction') instanceof Object) {
     page.line(0, 'Subject type:\tGroup').required(0, 'Groups', names('grouprestriction', 'groups'));
     selectors('grouprestriction');
-  } else if (at(object, 'spec', 'serviceaccountrestriction') instanceof Object) {
+  } else if (fieldAt(object, 'spec', 'serviceaccountrestriction') instanceof Object) {
     const accounts = listAt(object, 'spec', 'serviceaccountrestriction', 'serviceaccounts');
     page
       .line(0, 'Subject type:\tServiceAccount')
