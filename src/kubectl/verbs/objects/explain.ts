@@ -4,6 +4,7 @@ import { openApiPath, referenceOf, resolve, type Schema, type Schemas, schemaOfK
 import { apiVersionOf } from '../../core/resources.ts';
 import type { VerbContext } from '../../port.ts';
 import { withSession } from '../../run.ts';
+import { pageByV2 } from './explain-v2.ts';
 
 const WIDTH = 76;
 const MAX_DEPTH = 20;
@@ -33,6 +34,10 @@ export const run = (context: VerbContext): Promise<number> =>
     const start = schemaOfKind(schemas, resource);
     if (start === undefined)
       throw new ClientError(`couldn't find resource for "${apiVersionOf(resource)}, Kind=${resource.kind}"`);
+    if (format === 'plaintext-openapiv2') {
+      io.out(pageByV2({ resource, schemas, start, path, isRecursive: flags.bool('recursive') }));
+      return 0;
+    }
     let schema = resolve(schemas, start);
     let field: Schema | undefined;
     const title = `${resource.group === '' ? '' : `GROUP:      ${resource.group}\n`}KIND:       ${resource.kind}\nVERSION:    ${resource.version}\n`;
