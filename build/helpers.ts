@@ -1,7 +1,7 @@
 /**
- * Programs that the executable carries for hosts without them (runc, conmon, nft, ip, bridge, socat, setfattr), with
- * their loader and libraries. They come from Debian packages through the configured apt sources and are cached in
- * dist/cache; delete the cache to get newer ones.
+ * Programs in the executable for hosts without them (runc, conmon, nft, ip, bridge, socat, setfattr), with their loader
+ * and libraries. They come from Debian packages through the configured apt sources and are cached in dist/cache; delete
+ * the cache to get newer ones.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

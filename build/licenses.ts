@@ -21,13 +21,13 @@ const RULE = '='.repeat(80);
 
 /**
  * Text of `hyperedge version --licenses`: Node with its bundled libraries, SQLite, every package of `modules` (the
- * bundled files, relative to `root`), and the `carried` programs. Throws an Error that names a package without a
+ * bundled files, relative to `root`), and the programs in `bundled`. Throws an Error that names a package without a
  * license file.
  */
 export async function thirdPartyNotices(
   root: string,
   modules: Iterable<string>,
-  carried: readonly Notice[] = [],
+  bundled: readonly Notice[] = [],
 ): Promise<string> {
   const directories = new Set(UNBUNDLED.map((name) => join('node_modules', name)));
   for (const module of modules) {
@@ -38,7 +38,7 @@ export async function thirdPartyNotices(
   // npm may install the same version of a package several times.
   const packages = [...new Map(found.map((each) => [`${each.name} ${each.version}`, each])).values()];
   packages.sort((left, right) => (left.name < right.name ? -1 : left.name > right.name ? 1 : 0));
-  const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages, ...carried];
+  const notices = [await nodeNotice(root), await sqliteNotice(root), ...packages, ...bundled];
   const list = notices.map(({ name, version, license }) => `  ${`${name} ${version}`.trim()} (${license})\n`).join('');
   const texts = notices.map(
     ({ name, version, text }) => `${RULE}\n${`${name} ${version}`.trim()}\n${RULE}\n\n${text.trim()}\n`,

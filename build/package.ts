@@ -93,7 +93,7 @@ async function makeExecutable(architecture: Architecture): Promise<void> {
   for (const worker of bundled.workers) files[basename(worker)] = worker;
   const manifest = join(cache, `assets-${architecture}.json`);
   const helpers = await helperBundle(architecture, cache, say);
-  if (helpers === undefined && flags.strict) throw new Error(`${architecture}: the carried programs are missing`);
+  if (helpers === undefined && flags.strict) throw new Error(`${architecture}: the bundled programs are missing`);
   const licenses = join(cache, `licenses-${architecture}.txt`);
   await writeFile(licenses, await thirdPartyNotices(root, [...bundled.modules, ...web.modules], helpers?.notices));
   const units = await readdir(join(root, 'systemd'));

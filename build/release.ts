@@ -14,7 +14,7 @@ import { parseSigningKey } from '../src/openshift/updates/io/index.ts';
 import { helperBundle } from './helpers.ts';
 import { assembleRelease } from './release/assemble.ts';
 import { DEBIAN_ARCHITECTURE } from './release/package-files.ts';
-import type { CarriedPackage } from './release/sbom.ts';
+import type { BundledPackage } from './release/sbom.ts';
 
 const ARCHITECTURES = ['x64', 'arm64'] as const;
 const run = promisify(execFile);
@@ -49,11 +49,11 @@ async function release(): Promise<void> {
     throw new Error(`package.json: has version ${version}, src/base/versions/version.ts ${PRODUCT_VERSION}; set both`);
   const epoch = await sourceDate();
   await mkdir(join(dist, 'cache'), { recursive: true });
-  const carried = new Map<string, readonly CarriedPackage[]>();
+  const bundled = new Map<string, readonly BundledPackage[]>();
   for (const architecture of ARCHITECTURES) {
     const helpers = await helperBundle(architecture, join(dist, 'cache'), say);
-    if (helpers === undefined) throw new Error(`${architecture}: no carried programs; see the reason above`);
-    carried.set(DEBIAN_ARCHITECTURE[architecture], helpers.notices);
+    if (helpers === undefined) throw new Error(`${architecture}: no bundled programs; see the reason above`);
+    bundled.set(DEBIAN_ARCHITECTURE[architecture], helpers.notices);
   }
   const spki = createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString();
   const args = [join(root, 'build/package.ts'), '--all', '--strict', `--trust=${spki}`];
@@ -69,7 +69,7 @@ async function release(): Promise<void> {
     epoch,
     key,
     executables,
-    carried,
+    bundled,
     lock: join(root, 'package-lock.json'),
     changelog: join(root, 'CHANGELOG.md'),
     offline: { images: [...images, ...positionals], manifests, join: joined },

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createOffline, type OfflineOptions } from '../../src/host/install/offline-bundle.ts';
 import { releaseNotes } from './notes.ts';
 import { type Architecture, debName, writePackage } from './package-files.ts';
-import { type CarriedPackage, sbomText } from './sbom.ts';
+import { type BundledPackage, sbomText } from './sbom.ts';
 import { writeSums } from './sums.ts';
 
 export interface ReleaseOptions {
@@ -16,8 +16,8 @@ export interface ReleaseOptions {
   readonly epoch: number;
   readonly key: KeyObject;
   readonly executables: ReadonlyMap<Architecture, string>;
-  /** Carried Debian packages by Debian architecture. */
-  readonly carried: ReadonlyMap<string, readonly CarriedPackage[]>;
+  /** Bundled Debian packages by Debian architecture. */
+  readonly bundled: ReadonlyMap<string, readonly BundledPackage[]>;
   /** Path of package-lock.json. */
   readonly lock: string;
   readonly changelog: string;
@@ -28,7 +28,7 @@ export interface ReleaseOptions {
 
 /** Writes a release. If it throws, the error contains the fix, and an earlier release in the directory is unchanged. */
 export async function assembleRelease(options: ReleaseOptions): Promise<void> {
-  const { directory, version, epoch, key, executables, carried, say } = options;
+  const { directory, version, epoch, key, executables, bundled, say } = options;
   const notes = releaseNotes(await readFile(options.changelog, 'utf8'), version);
   const work = `${directory}.work`;
   await rm(work, { recursive: true, force: true });
@@ -43,7 +43,7 @@ export async function assembleRelease(options: ReleaseOptions): Promise<void> {
       say(`${name}, ${deb}`);
     }
     const lock = JSON.parse(await readFile(options.lock, 'utf8'));
-    await writeFile(join(work, `hyperedge-${version}.cdx.json`), sbomText({ version, epoch, lock, carried }));
+    await writeFile(join(work, `hyperedge-${version}.cdx.json`), sbomText({ version, epoch, lock, bundled }));
     await writeFile(join(work, 'RELEASE-NOTES.md'), notes);
     if (options.offline !== undefined) {
       const bundle = join(work, `hyperedge-${version}.offline`);

@@ -62,7 +62,7 @@ export async function writePackage(path: string, input: DebInput): Promise<void>
     summary: 'Kubernetes control plane and node in one executable',
     description: [
       'hyperedge runs the control plane of OKD and a node on bare-metal hosts and',
-      'Raspberry Pis. It carries its container runtime and network tools.',
+      'Raspberry Pis. It contains its container runtime and network tools.',
       '',
       'The package starts nothing; run "hyperedge install" to start the service.',
     ],

@@ -1,6 +1,6 @@
 /**
  * Software bill of materials in CycloneDX 1.6 JSON: the npm packages of the lock file that are not for development
- * only, and the Debian programs that the executables carry. Source: cyclonedx.org/docs/1.6/json.
+ * only, and the Debian programs in the executables. Source: cyclonedx.org/docs/1.6/json.
  */
 import { createHash } from 'node:crypto';
 
@@ -20,7 +20,7 @@ export interface LockedPackages {
   >;
 }
 
-export interface CarriedPackage {
+export interface BundledPackage {
   readonly name: string;
   readonly version: string;
   /** Text of the Debian copyright file. */
@@ -42,14 +42,14 @@ export interface SbomInput {
   /** Time of the document, in seconds since 1970. */
   readonly epoch: number;
   readonly lock: LockedPackages;
-  /** Carried packages by Debian architecture. */
-  readonly carried: ReadonlyMap<string, readonly CarriedPackage[]>;
+  /** Bundled packages by Debian architecture. */
+  readonly bundled: ReadonlyMap<string, readonly BundledPackage[]>;
 }
 
 /** Text of the document. The text, including its serial number, depends on the input only. */
-export function sbomText({ version, epoch, lock, carried }: SbomInput): string {
+export function sbomText({ version, epoch, lock, bundled }: SbomInput): string {
   const components = [...npmComponents(lock)];
-  for (const [architecture, packages] of carried)
+  for (const [architecture, packages] of bundled)
     for (const each of packages) if (each.version !== '') components.push(debianComponent(each, architecture));
   components.sort((left, right) => (left['bom-ref'] < right['bom-ref'] ? -1 : 1));
   const main = {
@@ -103,7 +103,7 @@ function npmComponents(lock: LockedPackages): Component[] {
 const spdx = (expression: string): string =>
   expression.replace(/^\((.*)\)$/, '$1').replaceAll(/\b(L?GPL-\d\.\d)(?![\w.+-])/g, '$1-only');
 
-function debianComponent({ name, version, text }: CarriedPackage, architecture: string): Component {
+function debianComponent({ name, version, text }: BundledPackage, architecture: string): Component {
   const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}&distro=debian-12`;
   const licenses = debianLicenses(text).map((each) => ({ license: { name: each } }));
   return { type: 'application', 'bom-ref': purl, name, version, purl, licenses };

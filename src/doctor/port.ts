@@ -77,7 +77,7 @@ export interface Facts {
   readonly processor: ProcessorFacts;
   readonly power: PowerFacts;
   readonly entropy: { readonly available: number; readonly generator: string | undefined };
-  readonly programs: { readonly missing: readonly string[]; readonly carried: boolean };
+  readonly programs: { readonly missing: readonly string[]; readonly bundled: boolean };
   readonly hostProcess: ProcessFacts;
   readonly unit: UnitFacts;
   readonly denials: { readonly source: string; readonly lines: readonly string[] };

@@ -27,7 +27,7 @@ const LOCK = {
     'node_modules/builder': { version: '2.0.0', license: 'MIT', dev: true },
   },
 };
-const CARRIED = new Map([['amd64', [{ name: 'runc', version: '1:1.1.5+ds1-1', text: 'License: Apache-2.0\n' }]]]);
+const BUNDLED = new Map([['amd64', [{ name: 'runc', version: '1:1.1.5+ds1-1', text: 'License: Apache-2.0\n' }]]]);
 
 describe('release', () => {
   let work = '';
@@ -57,7 +57,7 @@ describe('release', () => {
       epoch: EPOCH,
       key: privateKey,
       executables: new Map([['x64', executable] as const]),
-      carried: CARRIED,
+      bundled: BUNDLED,
       lock: join(checkout, 'lock.json'),
       changelog: join(checkout, 'CHANGELOG.md'),
       say: () => undefined,
@@ -125,7 +125,7 @@ describe('release', () => {
         hashes: [{ alg: 'SHA-512', content: '000102' }],
       },
     ]);
-    const other = sbomText({ version: '1.2.3', epoch: EPOCH + 1, lock: LOCK, carried: CARRIED });
+    const other = sbomText({ version: '1.2.3', epoch: EPOCH + 1, lock: LOCK, bundled: BUNDLED });
     assert.notEqual(JSON.parse(other).serialNumber, sbom.serialNumber);
   });
 

@@ -81,7 +81,7 @@ export const HEALTHY: Facts = {
   },
   power: { throttled: 0, alarm: false },
   entropy: { available: 256, generator: 'bcm2835-rng' },
-  programs: { missing: [], carried: true },
+  programs: { missing: [], bundled: true },
   hostProcess: {
     pid: 700,
     problem: undefined,

@@ -22,10 +22,10 @@ const programs = check({
   title: 'container runtime and network programs exist',
   group: 'host',
   preflight: true,
-  explanation: 'The executable carries runc, conmon, nft and ip, or the host has them.',
+  explanation: 'The executable contains runc, conmon, nft and ip, or the host has them.',
   needs: ['programs'],
-  run: ({ programs: { missing, carried } }) => {
-    if (carried) return [ok('carried in the executable')];
+  run: ({ programs: { missing, bundled } }) => {
+    if (bundled) return [ok('bundled with the executable')];
     if (missing.length === 0) return [ok('programs of this host')];
     return [error(`${missing.join(', ')} are missing`, 'apt-get install runc conmon nftables iproute2 socat')];
   },

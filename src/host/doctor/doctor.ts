@@ -46,7 +46,7 @@ export function chosenChecks({
 export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
   const checks = chosenChecks(run);
   const { machine = '/', helper = [...selfCommand(), 'doctor-probe'] } = run;
-  await settlesWithin(useCarriedPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
+  await settlesWithin(useBundledPrograms().catch(ignore('the checks report missing programs')), UNPACK_MS);
   const nowMs = systemClock.nowMs();
   const root = await canonicalRoot(run.root);
   const context = createContext({ root, machine, helper, nowMs });
@@ -60,7 +60,7 @@ export async function runDoctor(run: DoctorRun): Promise<DoctorReport> {
  * Adds the programs in this executable to PATH, after the host's own programs: these are preferred, because unpacking
  * may fail on a full disk.
  */
-async function useCarriedPrograms(): Promise<void> {
+async function useBundledPrograms(): Promise<void> {
   await openAssets();
   const directory = await openHelpers();
   if (directory !== undefined) process.env['PATH'] = `${process.env['PATH'] ?? '/usr/sbin:/usr/bin'}:${directory}`;

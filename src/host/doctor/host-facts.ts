@@ -108,8 +108,8 @@ async function ownProcesses({ root, machine, status }: DoctorContext) {
 }
 
 export async function programFacts(): Promise<Facts['programs']> {
-  const carried = embeddedHelpers() !== undefined;
-  return { carried, missing: carried ? [] : await missingPrograms() };
+  const bundled = embeddedHelpers() !== undefined;
+  return { bundled, missing: bundled ? [] : await missingPrograms() };
 }
 
 export async function processFacts({ status, installed, settings, nowMs }: DoctorContext): Promise<ProcessFacts> {

@@ -88,7 +88,7 @@ export async function install(options: InstallOptions): Promise<number> {
     throw error;
   });
   const { settings, helpers } = prepared;
-  progress.step(helpers === undefined ? 'programs of this host are used' : `carried programs are in ${helpers}`);
+  progress.step(helpers === undefined ? 'programs of this host are used' : `bundled programs are in ${helpers}`);
   if (options.fromMcs !== undefined) {
     const name = await applyServed(settings, await servedConfig(options.fromMcs, options.join));
     progress.step(`files of ${name} are in place`);
@@ -155,7 +155,7 @@ async function prepare(
   const helpers = settings.hostTools ? undefined : await openHelpers();
   const missing = helpers === undefined ? await missingPrograms() : [];
   if (missing.length > 0) {
-    const why = settings.hostTools ? 'hostTools is set' : 'this executable carries none';
+    const why = settings.hostTools ? 'hostTools is set' : 'this executable contains no programs';
     throw new CodedError(
       'missing-program',
       `this host lacks ${missing.join(', ')} and ${why}; run apt-get install runc conmon nftables iproute2 socat`,

@@ -45,13 +45,13 @@ export function embeddedHelpers(): HelperContents | undefined {
  * 'assets' with the directory.
  */
 export async function openHelpers(
-  carried: HelperContents | undefined = embeddedHelpers(),
+  bundled: HelperContents | undefined = embeddedHelpers(),
   base: string = cacheDirectory(),
 ): Promise<string | undefined> {
-  if (carried === undefined) return undefined;
-  const directory = join(base, `helpers-${carried.manifest.hash}`);
+  if (bundled === undefined) return undefined;
+  const directory = join(base, `helpers-${bundled.manifest.hash}`);
   try {
-    if (!(await isIntact(directory, carried.manifest))) await unpack(directory, carried);
+    if (!(await isIntact(directory, bundled.manifest))) await unpack(directory, bundled);
   } catch (error) {
     throw new CodedError('assets', `cannot unpack programs into ${directory}: ${messageOf(error)}`, { cause: error });
   }

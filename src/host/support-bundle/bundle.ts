@@ -112,7 +112,7 @@ async function collectInto(
   { host, time }: { readonly host: string; readonly time: string },
 ): Promise<BundleReport> {
   await settlesWithin(
-    useCarriedPrograms().catch(() => undefined),
+    useBundledPrograms().catch(() => undefined),
     UNPACK_MS,
   );
   const self = selfCommand();
@@ -196,7 +196,7 @@ function clusterAccess(settings: () => Promise<Settings>, opened: OpenedClient[]
  * Adds the programs in this executable to PATH, after the host's own programs: these are preferred, because unpacking
  * may fail on a full disk.
  */
-async function useCarriedPrograms(): Promise<void> {
+async function useBundledPrograms(): Promise<void> {
   await openAssets();
   const directory = await openHelpers();
   if (directory !== undefined) process.env['PATH'] = `${process.env['PATH'] ?? '/usr/sbin:/usr/bin'}:${directory}`;

@@ -278,7 +278,7 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /:3: rolls/,
       /config check/,
     ],
-    ['programs', { programs: { missing: ['runc'], carried: false } }, 'error', /runc/, /^apt-get install/],
+    ['programs', { programs: { missing: ['runc'], bundled: false } }, 'error', /runc/, /^apt-get install/],
     [
       'host-process',
       { hostProcess: { ...HEALTHY.hostProcess, problem: 'no answer' } },

@@ -9,7 +9,7 @@ import { openHelpers } from '../../../src/host/process/helper-programs.ts';
 
 const program = Buffer.from(`\x7fELF ${HELPER_PREFIX}/lib/ld.so\0${HELPER_PREFIX}/lib\0end`, 'latin1');
 const library = Buffer.from('a library');
-const carried = {
+const bundled = {
   manifest: {
     hash: 'abc',
     files: [
@@ -26,7 +26,7 @@ before(async () => {
 after(() => rm(base, { recursive: true }));
 
 test('unpacks executable programs into their directory without changing their size', async () => {
-  const bin = await openHelpers(carried, base);
+  const bin = await openHelpers(bundled, base);
   assert.equal(bin, join(base, 'helpers-abc/bin'));
   const tool = join(base, 'helpers-abc/bin/tool');
   const content = await readFile(tool, 'latin1');
@@ -42,16 +42,16 @@ test('unpacks executable programs into their directory without changing their si
 test('unpacks a damaged helper program again, and keeps an intact helper program', async () => {
   const tool = join(base, 'helpers-abc/bin/tool');
   const { ino } = await stat(tool);
-  await openHelpers(carried, base);
+  await openHelpers(bundled, base);
   assert.equal((await stat(tool)).ino, ino);
   await writeFile(tool, 'damaged');
-  await openHelpers(carried, base);
+  await openHelpers(bundled, base);
   assert.notEqual(await readFile(tool, 'utf8'), 'damaged');
 });
 
 test('rejects a cache directory whose path is too long, with the fix', async () => {
   const long = join(base, 'x'.repeat(200));
-  await assert.rejects(openHelpers(carried, long), { code: 'assets', message: /set HYPEREDGE_CACHE to a shorter one/ });
+  await assert.rejects(openHelpers(bundled, long), { code: 'assets', message: /set HYPEREDGE_CACHE to a shorter one/ });
 });
 
 test('uses the host’s own programs if no programs are packaged', async () => {

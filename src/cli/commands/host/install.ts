@@ -14,7 +14,7 @@ export const installCommand: Command = {
   summary: 'install this executable as a service, start it and wait until the node is Ready',
   description:
     'Runs hyperedge doctor --preflight and stops on errors, unless --ignore names the check.\n' +
-    'Copies itself to /usr/local/bin/hyperedge with its links, units and carried programs, writes flags into\n' +
+    'Copies itself to /usr/local/bin/hyperedge with its links, units and bundled programs, writes flags into\n' +
     '/etc/origin/bootstrap.yaml, enables and starts hyperedge.service. Run again, it changes nothing or upgrades\n' +
     'in place: pods keep running.',
   flags: {
@@ -37,7 +37,7 @@ export const installCommand: Command = {
     bootstrap: { type: 'boolean', help: 'run a temporary control plane until the masters are ready' },
     masters: { type: 'string', value: 'NUMBER', help: 'with --bootstrap: masters to wait for (default 3)' },
     'bootstrap-wait': { type: 'boolean', help: 'install nothing; wait until this host may be unplugged' },
-    'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the carried ones' },
+    'host-tools': { type: 'boolean', help: 'use this host’s runc, conmon, nft and ip instead of the bundled ones' },
     'from-mcs': {
       type: 'string',
       value: 'URL',

@@ -6,7 +6,7 @@ export const uninstallCommand: Command = {
   usage: '[--purge | --keep-data]',
   summary: 'stop all pods and services and remove the files of the installation',
   description:
-    'Removes units, links, carried programs, packet filter rules, links and cgroups. It does not leave the cluster:\n' +
+    'Removes units, links, bundled programs, packet filter rules, links and cgroups. It does not leave the cluster:\n' +
     'run hyperedge reset first on a host of a cluster with several.',
   flags: {
     purge: PURGE_FLAG,
