@@ -1,6 +1,7 @@
 /**
- * Webhook calls: JSON over HTTPS with a verified certificate, with limits of time, size and redirects. Source:
- * k8s.io/apiserver/pkg/util/webhook.
+ * Webhook calls: JSON over HTTPS with a verified certificate, with limits of time and size. Source:
+ * k8s.io/apiserver/pkg/util/webhook. Redirects are not followed, because a webhook could otherwise send requests with
+ * the API server's network access (CVE-2020-8561).
  */
 
 import type { JsonObject, JsonValue } from '../../api/meta/object.ts';
@@ -17,10 +18,7 @@ import { escapedPath, joinedPath, pathOfUrl } from './webhook-path.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_ANSWER = 16 * 1024 * 1024;
-/** Maximum number of redirects, as in Go's HTTP client. */
-const MAX_REDIRECTS = 10;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const KEEPS_BODY: ReadonlySet<number> = new Set([307, 308]);
 /** Highest status code of a successful response, as in client-go. */
 const MAX_GOOD = 206;
 
@@ -60,11 +58,9 @@ interface Address {
   readonly authority: string;
 }
 
-/** One request of a call. A redirect causes another request. */
-interface Hop {
+interface WebhookRequest {
   readonly address: Address;
-  /** Body of the request. Undefined for GET requests. */
-  readonly payload: Buffer | undefined;
+  readonly payload: Buffer;
   readonly credentials: WebhookIdentity;
   readonly allowAddress: AddressRule;
 }
@@ -95,25 +91,18 @@ export class WebhookCaller {
     const abort = new AbortController();
     const timer = clock.setTimer(timeoutMs, () => abort.abort());
     try {
-      let hop: Hop = {
+      const request: WebhookRequest = {
         address: query === '' ? address : { ...address, path: `${address.path}?${query}` },
         payload,
         credentials,
         allowAddress: client.service === undefined ? mayBeNamed : destinations.extension(address.port),
       };
-      for (let redirects = 0; ; redirects += 1) {
-        const { statusCode = 0, headers, chunks } = await this.#send(client, hop, timeoutMs, abort.signal);
-        const { location } = headers;
-        if (REDIRECTS.has(statusCode) && location !== undefined) {
-          if (redirects >= MAX_REDIRECTS)
-            throw new CodedError('too-many-redirects', `stopped after ${MAX_REDIRECTS} redirects`);
-          hop = this.#redirected(hop, statusCode, location);
-          continue;
-        }
-        if (statusCode < 200 || statusCode > MAX_GOOD)
-          throw new CodedError('unexpected-status', refusal(statusCode, Buffer.concat(chunks)));
-        return decodeJson(Buffer.concat(chunks));
-      }
+      const { statusCode = 0, headers, chunks } = await this.#send(client, request, timeoutMs, abort.signal);
+      if (REDIRECTS.has(statusCode) && headers.location !== undefined)
+        throw new CodedError('redirect', 'the webhook attempted to redirect the request, which is not permitted');
+      if (statusCode < 200 || statusCode > MAX_GOOD)
+        throw new CodedError('unexpected-status', refusal(statusCode, Buffer.concat(chunks)));
+      return decodeJson(Buffer.concat(chunks));
     } catch (error) {
       const isLate = abort.signal.aborted;
       abort.abort();
@@ -125,23 +114,24 @@ export class WebhookCaller {
     }
   }
 
-  async #send(client: WebhookClient, hop: Hop, timeoutMs: number, signal: AbortSignal) {
+  async #send(client: WebhookClient, request: WebhookRequest, timeoutMs: number, signal: AbortSignal) {
     const { backends } = this.#deps;
-    const { address, payload, allowAddress } = hop;
-    const { certificate, key, authorization } = hop.credentials;
+    const { address, payload, allowAddress } = request;
+    const { certificate, key, authorization } = request.credentials;
     const answer = await backends.request(
       {
         network: client.service === undefined ? 'controlplane' : 'cluster',
         scheme: 'https',
         host: address.host,
         port: address.port,
-        method: payload === undefined ? 'GET' : 'POST',
+        method: 'POST',
         path: address.path,
         headers: {
           host: address.authority,
           accept: 'application/json',
           'user-agent': 'kube-apiserver-admission',
-          ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': payload.length }),
+          'content-type': 'application/json',
+          'content-length': payload.length,
           ...(authorization === undefined ? {} : { authorization }),
         },
         tls: {
@@ -165,34 +155,6 @@ export class WebhookCaller {
       chunks.push(chunk);
     }
     return { statusCode: answer.statusCode, headers: answer.headers, chunks };
-  }
-
-  /**
-   * The request after a redirect, as Go's HTTP client sends it: only 307 and 308 repeat method and body. Another host
-   * gets no credentials and must not be an address of the control plane (CVE-2020-8561).
-   */
-  #redirected({ address, payload, credentials, allowAddress }: Hop, code: number, location: string): Hop {
-    let url: URL;
-    try {
-      url = new URL(location, `https://${address.authority}${address.path}`);
-    } catch (error) {
-      throw new CodedError('bad-redirect', `failed to parse Location header ${JSON.stringify(location)}`, {
-        cause: error,
-      });
-    }
-    if (url.protocol !== 'https:') throw new CodedError('bad-redirect', `redirect to ${url.protocol} is not followed`);
-    const repeated = KEEPS_BODY.has(code) ? payload : undefined;
-    const path = `${url.pathname}${url.search}`;
-    if (url.host === new URL(`https://${address.authority}`).host)
-      return { address: { ...address, path }, payload: repeated, credentials, allowAddress };
-    const host = hostOfUrl(url);
-    const port = portOfUrl(url);
-    return {
-      address: { host, port, path, serverName: address.serverName, authority: url.host },
-      payload: repeated,
-      credentials: {},
-      allowAddress: this.#deps.destinations.extension(port),
-    };
   }
 
   #resolve(client: WebhookClient): Address {

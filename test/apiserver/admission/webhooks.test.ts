@@ -532,24 +532,17 @@ describe('faulty webhooks', () => {
     },
     'that redirect to themselves': {
       behaviour: (_, raw) => {
-        raw.writeHead(307, { location: '/bad' }).end();
+        raw.writeHead(307, { location: '/good' }).end();
         return undefined;
       },
-      says: /stopped after 10 redirects/,
+      says: /the webhook attempted to redirect the request, which is not permitted/,
     },
     'that redirect to a port of the control plane': {
       behaviour: (_, raw) => {
-        raw.writeHead(307, { location: 'https://127.0.0.1:2379/v3/kv/range' }).end();
+        raw.writeHead(302, { location: 'https://127.0.0.1:2379/v3/kv/range' }).end();
         return undefined;
       },
-      says: /failed to call webhook/,
-    },
-    'that redirect to another scheme': {
-      behaviour: (_, raw) => {
-        raw.writeHead(307, { location: 'http://127.0.0.1/' }).end();
-        return undefined;
-      },
-      says: /redirect to http: is not followed/,
+      says: /the webhook attempted to redirect the request, which is not permitted/,
     },
     'with a review without a response': {
       behaviour: () => '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
@@ -572,6 +565,7 @@ describe('faulty webhooks', () => {
       // Only the slow webhook has a short time-out, because large responses take long on a busy machine.
       const timeoutSeconds = name === 'that are slow' ? 1 : 20;
       hooks.on('/bad', behaviour);
+      hooks.on('/good', () => ({ allowed: true }));
       await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds }));
       const refused = await create();
       assert.equal(refused.code, 500, refused.text);
@@ -580,17 +574,14 @@ describe('faulty webhooks', () => {
       await unconfigure(server);
       await configure(server, kind, 'a', hooks.hook('/bad', { timeoutSeconds, failurePolicy: 'Ignore' }));
       assert.equal((await create()).code, 201);
+      assert.equal(hooks.take('/good').length, 0);
     });
   }
 
-  it('faulty webhooks: normalizes the path as client-go does, and repeats the body after a redirect', async () => {
+  it('normalizes the path of a webhook as client-go does', async () => {
     const allowed = (review: Review) => ({ allowed: review.request.operation === 'CREATE' });
     hooks.on('/a/b', allowed);
-    hooks.on('/moved', (_, raw) => {
-      raw.writeHead(308, { location: '/a/b' }).end();
-      return undefined;
-    });
-    for (const path of ['//a/b', '/a//b/', '/x/../a/./b', '/moved', '//moved/']) {
+    for (const path of ['//a/b', '/a//b/', '/x/../a/./b']) {
       await configure(server, 'Validating', 'a', hooks.hook(path, { name: 'joined.example.com' }));
       const created = await create();
       assert.equal(created.code, 201, `${path}: ${created.text}`);

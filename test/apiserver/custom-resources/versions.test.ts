@@ -305,8 +305,7 @@ describe('custom resources with a conversion webhook', () => {
       return good;
     };
     await fails('f1', () => 500, /an error on the server \(""\) has prevented the request from succeeding/);
-    // A redirect 302 is followed without the body, as by Go's HTTP client.
-    await fails('f2', () => 302, /the server could not find the requested resource/);
+    await fails('f2', () => 302, /the webhook attempted to redirect the request, which is not permitted/);
     await fails('f3', () => ({}), /not a ConversionReview/);
     await fails(
       'f4',
