@@ -25,6 +25,9 @@ export interface PodFacts {
   readonly nowMs: number;
 }
 
+/** File names have at most 255 characters. That of a log directory contains a UID of 36 characters and 2 separators. */
+const MAX_NAMES_LENGTH = 217;
+
 const finding = (severity: Severity, title: string, detail: string, fix: string): Finding => ({
   severity,
   title,
@@ -240,13 +243,26 @@ function explainVolumes(facts: PodFacts): Finding[] {
 }
 
 function explainSandbox(facts: PodFacts): Finding[] {
+  const { metadata, status } = facts.pod;
   const last = eventsOf(facts, 'FailedCreatePodSandBox').at(-1);
-  if (last === undefined || !isStarting(facts.pod)) return [];
+  if (last === undefined || (!isStarting(facts.pod) && status?.containerStatuses !== undefined)) return [];
+  const message = last.message ?? '';
+  if (/ENAMETOOLONG|name too long/i.test(message)) {
+    const { name = '', namespace = '' } = metadata ?? {};
+    return [
+      finding(
+        'error',
+        `The names of the pod and its namespace are too long: they have ${name.length + namespace.length} characters together.`,
+        message,
+        `The log directory of a pod contains both names. Create the pod with at most ${MAX_NAMES_LENGTH} characters in them.`,
+      ),
+    ];
+  }
   return [
     finding(
       'error',
       'The network or the sandbox of the pod cannot be created.',
-      last.message ?? '',
+      message,
       'Run the doctor on the node.',
     ),
   ];

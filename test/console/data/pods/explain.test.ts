@@ -45,8 +45,28 @@ const crashed = (terminated: object, restartCount = 3): Pod =>
     lastState: { terminated: { exitCode: 1, ...terminated } },
   });
 
+const LONG_NAME = 'n'.repeat(253);
+/** A new pod has no statuses of containers yet. */
+const nameTooLong: Pod = {
+  metadata: { name: LONG_NAME, namespace: 'demo' },
+  spec: { ...spec, nodeName: 'n1' },
+  status: { phase: 'Pending' },
+};
+
 /** Each case: its name, the pod, the events, and the expected title and fix of the first finding. */
 const CASES: readonly (readonly [name: string, pod: Pod, events: Event[], title: RegExp, fix: RegExp])[] = [
+  [
+    'a name that is too long',
+    nameTooLong,
+    [
+      event(
+        'FailedCreatePodSandBox',
+        `Failed to create pod sandbox: ENAMETOOLONG: name too long, mkdir '/${LONG_NAME}'`,
+      ),
+    ],
+    /names of the pod and its namespace are too long: they have 257 characters/,
+    /at most 217 characters/,
+  ],
   [
     'resources',
     unscheduled('0/1 nodes are available: 1 Insufficient cpu.'),
