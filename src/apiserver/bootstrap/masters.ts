@@ -115,9 +115,21 @@ export class MasterEndpoints {
     try {
       const alive = this.#lease !== undefined && (await store.keepLease(this.#lease));
       if (!alive && !this.#stopped) await this.#announce();
+      if (!this.#stopped) await this.#restore();
     } catch (error) {
       log.v(2, 'cannot renew the master lease; retrying', { cause: messageOf(error) });
     }
+  }
+
+  /** Creates the service and its endpoints again if they were deleted. Nothing is written otherwise. */
+  async #restore(): Promise<void> {
+    const { kinds } = this.#context;
+    const isMissing = (plural: string, group: string): boolean => {
+      const { cache } = kinds.stored(plural, group);
+      return cache !== undefined && cache.get('default', 'kubernetes') === undefined;
+    };
+    if (isMissing('services', '')) await this.#publishService();
+    if (isMissing('endpoints', '') || isMissing('endpointslices', 'discovery.k8s.io')) await this.#publish();
   }
 
   /**

@@ -56,3 +56,27 @@ test('publishes the addresses of running servers when servers start, stop and fa
     await one.stop();
   }
 });
+
+test('creates the kubernetes service and its endpoints again after they are deleted', { timeout: 60_000 }, async () => {
+  const server = await start(createMemoryStore(), '192.0.2.1');
+  const paths = [
+    '/api/v1/namespaces/default/services/kubernetes',
+    '/api/v1/namespaces/default/endpoints/kubernetes',
+    '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes',
+  ];
+  try {
+    const address = (await server.call<{ spec: { clusterIP: string } }>('GET', paths[0] ?? '')).body.spec.clusterIP;
+    for (const path of paths) assert.equal((await server.call('DELETE', path)).code, 200, path);
+    const statuses = async (): Promise<number[]> =>
+      Promise.all(paths.map(async (path) => (await server.call('GET', path)).code));
+    const begin = performance.now();
+    while ((await statuses()).some((status) => status !== 200) && performance.now() - begin < 15_000)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.deepEqual(await statuses(), [200, 200, 200]);
+    const restored = await server.call<{ spec: { clusterIP: string } }>('GET', paths[0] ?? '');
+    assert.equal(restored.body.spec.clusterIP, address);
+    assert.equal(await shown(server), '192.0.2.1');
+  } finally {
+    await server.stop();
+  }
+});
