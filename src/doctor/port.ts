@@ -470,8 +470,9 @@ export interface DeployProblem {
 
 export interface SnapshotFacts {
   readonly directory: string;
+  /** Time of the newest file that can be restored. */
   readonly newestMs: number | undefined;
-  readonly problems: readonly string[];
+  readonly damaged: readonly { readonly file: string; readonly problem: string }[];
 }
 
 export interface UpdateFacts {

@@ -154,7 +154,7 @@ export const HEALTHY: Facts = {
     peers: [{ pod: 'default/db', address: '10.128.2.2', problem: undefined }],
   },
   deploy: { directory: '/var/lib/origin/manifests', problems: [], files: 1 },
-  snapshots: { directory: '/var/lib/origin/snapshots', newestMs: NOW_MS - 3_600_000, problems: [] },
+  snapshots: { directory: '/var/lib/origin/snapshots', newestMs: NOW_MS - 3_600_000, damaged: [] },
   update: { current: '0.1.0', available: [], desired: '', failing: undefined, unfinished: undefined },
 };
 

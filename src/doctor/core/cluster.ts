@@ -182,11 +182,11 @@ const snapshots = check({
   id: 'snapshots',
   title: 'a snapshot of the store is younger than a day',
   group: 'cluster',
-  explanation: 'The newest file of the snapshot directory is at most a day old and readable.',
+  explanation: 'The newest readable file of the snapshot directory is at most a day old, and no file is damaged.',
   needs: ['snapshots', 'clock', 'host'],
-  run: ({ snapshots: { directory, newestMs, problems }, clock: { nowMs }, host }) => {
+  run: ({ snapshots: { directory, newestMs, damaged }, clock: { nowMs }, host }) => {
     const save = `hyperedge snapshot save${rootFlag(host.root)}; hyperedge snapshot schedule --on${rootFlag(host.root)}`;
-    const findings = problems.map((problem) => warning(problem, save));
+    const findings = damaged.map(({ file, problem }) => warning(problem, `rm ${shell(file)}; ${save}`));
     if (newestMs === undefined) findings.push(warning(`${directory} has no snapshot`, save));
     else if (nowMs - newestMs > DAY_MS)
       findings.push(warning(`the newest snapshot is ${Math.floor((nowMs - newestMs) / 3_600_000)} hours old`, save));

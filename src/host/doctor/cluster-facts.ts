@@ -257,8 +257,8 @@ export async function snapshotFacts({ settings, installed }: DoctorContext): Pro
   const found = await listSnapshots(paths.snapshots, { verify: false });
   return {
     directory: paths.snapshots,
-    newestMs: found[0]?.takenMs,
-    problems: found.flatMap(({ problem }) => (problem === '' ? [] : [problem])).slice(0, 10),
+    newestMs: found.find(({ problem }) => problem === '')?.takenMs,
+    damaged: found.flatMap(({ file, problem }) => (problem === '' ? [] : [{ file, problem }])).slice(0, 10),
   };
 }
 

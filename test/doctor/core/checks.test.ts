@@ -436,6 +436,18 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /72 hours old/,
       /snapshot save/,
     ],
+    [
+      'snapshots',
+      {
+        snapshots: {
+          ...HEALTHY.snapshots,
+          damaged: [{ file: '/var/lib/origin/snapshots/etcd-7.db', problem: 'etcd-7.db is damaged or no snapshot' }],
+        },
+      },
+      'warning',
+      /^etcd-7\.db is damaged/,
+      /^rm \/var\/lib\/origin\/snapshots\/etcd-7\.db; hyperedge snapshot save; hyperedge snapshot schedule --on$/,
+    ],
     ['version-skew', node({ kubeletVersion: 'v1.37.0' }), 'error', /pi-1/, /hyperedge install/],
     [
       'update',
