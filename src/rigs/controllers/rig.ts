@@ -18,7 +18,7 @@ import type {
   RunScope,
 } from '../../controllers/framework/framework.ts';
 import { ignoreNotFound } from '../../controllers/framework/ignore-not-found.ts';
-import { type Eviction, isReady, planRigs, type RigPlan, type Ungating } from '../core/plan.ts';
+import { EVICTION_GRACE_SECONDS, type Eviction, isReady, planRigs, type RigPlan, type Ungating } from '../core/plan.ts';
 import { claimNameOf, fixturesOf } from '../core/pods.ts';
 import { claimedFixtures } from '../kinds/fixtures.ts';
 import { FIXTURE_PREFIX, RELEASE_FINALIZER, type Rig, type RigClaim } from '../kinds/rig-types.ts';
@@ -168,7 +168,9 @@ class RigController extends ControllerTerm {
   async #evict({ pod, reason, message }: Eviction): Promise<void> {
     const { name = '', namespace, uid } = pod.metadata ?? {};
     this.handle.recorder.event(pod, 'Warning', reason, message);
-    const options = uid === undefined ? {} : { preconditions: { uid } };
+    const usual = pod.spec?.terminationGracePeriodSeconds ?? EVICTION_GRACE_SECONDS;
+    const gracePeriodSeconds = Math.min(usual, EVICTION_GRACE_SECONDS);
+    const options = { gracePeriodSeconds, ...(uid === undefined ? {} : { preconditions: { uid } }) };
     await ignoreNotFound(() => this.#access.podClient.delete(name, namespace, options));
   }
 

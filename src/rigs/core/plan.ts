@@ -40,6 +40,12 @@ export interface Eviction {
   readonly message: string;
 }
 
+/**
+ * Longest grace period of evicted pods in seconds, the default of Kubernetes. The author of a pod chooses its grace
+ * period, so without a limit the pod could keep the rig after the end of the lease.
+ */
+export const EVICTION_GRACE_SECONDS = 30;
+
 export interface Ungating {
   readonly pod: Pod;
   readonly gate: string;
@@ -91,8 +97,7 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
     const outcome = outcomes.get(key);
     if (isUsing(pod)) {
       inUse.add(key);
-      if (outcome?.phase !== 'Granted' && pod.metadata?.deletionTimestamp === undefined)
-        evict.push({ pod, ...evictionOf(name, outcome) });
+      if (outcome?.phase !== 'Granted' && !isEndingSoon(pod)) evict.push({ pod, ...evictionOf(name, outcome) });
     } else if (outcome?.phase === 'Granted' && isGated(pod, name)) {
       const foreign = foreignFixtures(pod, outcome.rig, owners);
       const node = nodes.get(outcome.rig ?? '');
@@ -129,6 +134,10 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
     nextMs: expiries.length === 0 ? undefined : Math.min(...expiries),
   };
 }
+
+/** Whether the pod is being deleted with a grace period that an eviction would not shorten. */
+const isEndingSoon = ({ metadata }: Pod): boolean =>
+  metadata?.deletionTimestamp !== undefined && (metadata.deletionGracePeriodSeconds ?? 0) <= EVICTION_GRACE_SECONDS;
 
 /** Outcome for a claim before free rigs are granted in this plan. */
 function outcomeOf({ metadata, status = {}, spec }: RigClaim, rigs: ReadonlyMap<string, Rig>, nowMs: number): Outcome {

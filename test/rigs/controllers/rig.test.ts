@@ -60,3 +60,33 @@ test('grants a rig to one claim, starts its pod, and passes the rig on after the
   const reasons = items.map(({ reason, involvedObject }) => `${involvedObject?.name} ${reason}`);
   assert.ok(reasons.includes('first RigGranted'), reasons.join());
 });
+
+test('limits the grace period of pods after the end of the lease', async () => {
+  // No kubelet ends the pod, so its grace period stays visible.
+  const other = await startControlPlane({ kubelets: false });
+  try {
+    await other.addNode('n1', ({ status }) => {
+      for (const amounts of [status?.capacity, status?.allocatable]) Object.assign(amounts ?? {}, { [FIXTURE]: '1' });
+    });
+    await other.of(resources.rigs).create({
+      metadata: { name: 'rig-1' },
+      spec: { fixtures: [{ name: 'board', fixture: 'board-1' }] },
+    });
+    await other.of(resources.pods).create({
+      metadata: { name: 'slow', namespace, annotations: { 'rig.hyperedge.dev/claim': 'short' } },
+      spec: {
+        terminationGracePeriodSeconds: 86_400,
+        containers: [{ name: 'c', image: 'i', resources: { limits: { [FIXTURE]: '1' } } }],
+      },
+    });
+    const spec = { rigName: 'rig-1', duration: '3s' };
+    await other.of(resources.rigClaims).create({ metadata: { name: 'short', namespace }, spec });
+    const deleted = await eventually(async () => {
+      const { metadata } = await other.of(resources.pods).get('slow', namespace);
+      return metadata?.deletionTimestamp === undefined ? undefined : metadata;
+    }, 'the pod is deleted');
+    assert.equal(deleted.deletionGracePeriodSeconds, 30);
+  } finally {
+    await other.stop();
+  }
+});

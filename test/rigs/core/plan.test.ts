@@ -124,6 +124,16 @@ test('evicts the pods of a claim at the end of its lease, and grants the next cl
   });
 });
 
+test('evicts a pod that is already being deleted, if its grace period is longer than that of an eviction', () => {
+  const held = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
+  const deleted = (deletionGracePeriodSeconds: number): Pod => {
+    const { metadata, ...rest } = pod('p', 'a', false);
+    return { ...rest, metadata: { ...metadata, deletionTimestamp: at(5) as never, deletionGracePeriodSeconds } };
+  };
+  const evicted = (seconds: number) => plan({ claims: [held], pods: [deleted(seconds)] }, NOW + 10_000).evict.length;
+  assert.deepEqual([evicted(30), evicted(86_400)], [0, 1]);
+});
+
 test('evicts the pods of a deleted claim, and releases the rig after the last pod has terminated', () => {
   const deleted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(99) } });
   deleted.metadata = {
