@@ -184,11 +184,14 @@ function grant(granting: Granting): void {
     if (phase === 'Granted' && claim !== undefined) holders.set(rig, claim);
   }
   const users = usersOfRigs(pods, owners, outcomes);
+  const left = claimsOfPods(pods);
   for (const name of [...rigs.keys()].sort()) {
     const rig = rigs.get(name) ?? {};
     if (holders.has(name) || users.has(name) || claimed.has(name) || nodes.get(name) === undefined) continue;
     if (rig.metadata?.deletionTimestamp !== undefined) continue;
-    const [first] = fairOrder(waitingFor(rig, claims, outcomes), undefined);
+    const [first] = fairOrder(waitingFor(rig, claims, outcomes), undefined).filter(
+      (each) => !left.has(objectKey(each)),
+    );
     if (first === undefined) continue;
     const untilMs = nowMs + leaseMs(rig, first);
     const expiresAt = timestamp(untilMs);
@@ -221,6 +224,19 @@ function grant(granting: Granting): void {
   }
 }
 
+/**
+ * Claims that running pods reference. While such a claim waits, the pods belong to a deleted claim with the same name.
+ * The claim is granted after they have terminated; otherwise they would count as its own pods and would not be evicted.
+ */
+function claimsOfPods(pods: readonly Pod[]): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const pod of pods) {
+    const name = claimNameOf(pod);
+    if (name !== undefined && isUsing(pod)) found.add(`${pod.metadata?.namespace ?? ''}/${name}`);
+  }
+  return found;
+}
+
 /** Rigs with a fixture that is allocated to a ResourceClaim. The value is a text for the status of waiting claims. */
 function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<string, string> {
   const held = new Map(
@@ -238,7 +254,10 @@ function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<strin
   return claimed;
 }
 
-/** Rigs that running pods still use, by name. */
+/**
+ * Rigs that running pods still use, by name. The claim alone does not determine them: a pod of a deleted claim keeps its
+ * fixtures while a new claim with the same name is granted another rig.
+ */
 function usersOfRigs(
   pods: readonly Pod[],
   owners: ReadonlyMap<string, ReadonlySet<string>>,
@@ -250,7 +269,7 @@ function usersOfRigs(
     const claim = claimNameOf(pod);
     const rig = claim === undefined ? undefined : outcomes.get(`${pod.metadata?.namespace ?? ''}/${claim}`)?.rig;
     if (rig !== undefined) users.add(rig);
-    else for (const fixture of fixturesOf(pod)) for (const name of owners.get(fixture) ?? []) users.add(name);
+    for (const fixture of fixturesOf(pod)) for (const name of owners.get(fixture) ?? []) users.add(name);
   }
   return users;
 }

@@ -150,6 +150,18 @@ test('evicts the pods of a deleted claim, and releases the rig after the last po
   assert.deepEqual([phases(without), without.release.length], [{ a: 'Released 0', b: 'Granted 0' }, 1]);
 });
 
+test('keeps a rig for the pod of a deleted claim while another claim has the same name', () => {
+  const rigs = [rig('rig-1', 'board-1'), rig('rig-2', 'board-2')];
+  const again = claim('a', 'ann', 1, { spec: { rigName: 'rig-2' } });
+  const [user, waiting] = [pod('p', 'a', false), claim('b', 'bob', 2)];
+  const recreated = plan({ rigs, claims: [again, waiting], pods: [user] });
+  assert.deepEqual([phases(recreated), recreated.evict.length], [{ a: 'Queued 1', b: 'Queued 1' }, 1]);
+  // A claim that an earlier release has granted although the pod runs does not free the other rig.
+  const granted = { ...again, status: { phase: 'Granted', rig: 'rig-2', expiresAt: at(99) } } as RigClaim;
+  assert.deepEqual(phases(plan({ rigs, claims: [granted, waiting], pods: [user] })), { a: 'Granted 0', b: 'Queued 1' });
+  assert.deepEqual(phases(plan({ rigs, claims: [again, waiting] })), { a: 'Granted 0', b: 'Granted 0' });
+});
+
 test('removes the scheduling gate of a pod when its claim is granted, and selects the node of the rig', () => {
   const granted = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(10) } });
   const passes = plan({ claims: [granted], pods: [pod('p', 'a', true)] });
