@@ -24,6 +24,7 @@ import {
 import { historyOf } from './history.ts';
 import { claimNameOf, fixturesOf, foreignFixtures, gateOf, isGated, isUsing, rigsByFixture } from './pods.ts';
 import { fairOrder, requesterOf } from './queue.ts';
+import { rigsWithSharedFixtures } from './shared-fixtures.ts';
 
 export interface RigSnapshot {
   readonly rigs: readonly Rig[];
@@ -185,9 +186,13 @@ function grant(granting: Granting): void {
   }
   const users = usersOfRigs(pods, owners, outcomes);
   const left = claimsOfPods(pods);
-  for (const name of [...rigs.keys()].sort()) {
+  const sharing = rigsWithSharedFixtures(rigs);
+  const busyOf = (name: string): readonly string[] =>
+    [...(sharing.get(name) ?? [])].filter((other) => holders.has(other) || users.has(other));
+  for (const name of byOldestClaim(granting)) {
     const rig = rigs.get(name) ?? {};
     if (holders.has(name) || users.has(name) || claimed.has(name) || nodes.get(name) === undefined) continue;
+    if (busyOf(name).length > 0) continue;
     if (rig.metadata?.deletionTimestamp !== undefined) continue;
     const [first] = fairOrder(waitingFor(rig, claims, outcomes), undefined).filter(
       (each) => !left.has(objectKey(each)),
@@ -219,7 +224,7 @@ function grant(granting: Granting): void {
       outcome.message =
         nodes.get(name) === undefined
           ? `no node has all fixtures of rig ${name}; plug them in or correct spec.fixtures`
-          : `place ${index + 1} in the queue of rig ${name}${claimed.get(name) ?? ''}`;
+          : `place ${index + 1} in the queue of rig ${name}${claimed.get(name) ?? busyText(busyOf(name))}`;
     }
   }
 }
@@ -235,6 +240,23 @@ function claimsOfPods(pods: readonly Pod[]): ReadonlySet<string> {
     if (name !== undefined && isUsing(pod)) found.add(`${pod.metadata?.namespace ?? ''}/${name}`);
   }
   return found;
+}
+
+const busyText = ([rig]: readonly string[]): string => (rig === undefined ? '' : `; a fixture is in use by rig ${rig}`);
+
+/**
+ * Names of the rigs in the order in which they are granted. Of rigs that share a fixture, the one with the claim that
+ * has waited longest is first, so that no queue waits forever.
+ */
+function byOldestClaim({ rigs, claims, outcomes }: Granting): string[] {
+  const oldest = new Map(
+    [...rigs].map(([name, rig]) => {
+      const created = waitingFor(rig, claims, outcomes).map(({ metadata }) => timeMs(metadata?.creationTimestamp));
+      return [name, Math.min(...created)] as const;
+    }),
+  );
+  const ageOf = (name: string): number => oldest.get(name) ?? Number.POSITIVE_INFINITY;
+  return [...rigs.keys()].sort().sort((a, b) => (ageOf(a) === ageOf(b) ? 0 : ageOf(a) - ageOf(b)));
 }
 
 /** Rigs with a fixture that is allocated to a ResourceClaim. The value is a text for the status of waiting claims. */

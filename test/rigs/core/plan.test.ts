@@ -203,6 +203,40 @@ test('does not grant a rig while a pod without a claim uses its fixture', () => 
   });
 });
 
+test('grants rigs with a common fixture to one claim at a time, the longest waiting claim first', () => {
+  const rigs = [rig('rig-1', 'board-1'), rig('rig-2', 'board-1')];
+  const second = claim('b', 'bob', 1, { spec: { rigName: 'rig-2' } });
+  const both = plan({ rigs, claims: [claim('a', 'ann', 0), second] });
+  assert.deepEqual(phases(both), { a: 'Granted 0', b: 'Queued 1' });
+  assert.equal(
+    both.claims.get('lab/b')?.conditions?.[0]?.message,
+    'place 1 in the queue of rig rig-2; a fixture is in use by rig rig-1',
+  );
+  assert.deepEqual(phases(plan({ rigs, claims: [claim('a', 'ann', 2), second] })), { a: 'Queued 1', b: 'Granted 0' });
+  const held = claim('a', 'ann', 0, { status: { phase: 'Granted', rig: 'rig-1', expiresAt: at(9) } });
+  assert.deepEqual(phases(plan({ rigs, claims: [held, second] })), { a: 'Granted 0', b: 'Queued 1' });
+});
+
+test('grants rigs at the same time if they have only a relay board in common', () => {
+  const withRelay = (name: string, fixture: string, channel: number): Rig => ({
+    metadata: { name },
+    spec: {
+      fixtures: [
+        { name: 'board', fixture },
+        { name: 'supply', fixture: 'relays' },
+      ],
+      power: { on: { fixture: 'supply', channel }, off: { fixture: 'supply', channel } },
+    },
+  });
+  const capacity = { ...node.status?.capacity, 'rig.hyperedge.dev/relays': '1' };
+  const found = plan({
+    rigs: [withRelay('rig-1', 'board-1', 1), withRelay('rig-2', 'board-2', 2)],
+    nodes: [{ ...node, status: { capacity } }],
+    claims: [claim('a', 'ann', 0), claim('b', 'bob', 1, { spec: { rigName: 'rig-2' } })],
+  });
+  assert.deepEqual(phases(found), { a: 'Granted 0', b: 'Granted 0' });
+});
+
 test('grants any free rig with matching labels, and reports the best position over the queues of these rigs', () => {
   const labels = { board: 'x' };
   const any = (name: string, user: string, second: number) =>
