@@ -26,6 +26,8 @@ import { claimNameOf, fixturesOf, foreignFixtures, gateOf, isGated, isUsing, rig
 import { fairOrder, requesterOf } from './queue.ts';
 import { rigsWithSharedFixtures } from './shared-fixtures.ts';
 
+const HOSTNAME = 'kubernetes.io/hostname';
+
 export interface RigSnapshot {
   readonly rigs: readonly Rig[];
   readonly claims: readonly RigClaim[];
@@ -61,7 +63,7 @@ export interface RigPlan {
   readonly rigs: ReadonlyMap<string, NonNullable<Rig['status']>>;
   readonly evict: readonly Eviction[];
   readonly ungate: readonly Ungating[];
-  /** Gated pods that stay gated although their claim holds its rig, because they request fixtures of other rigs. */
+  /** Gated pods that stay gated although their claim holds its rig: they request other fixtures or another node. */
   readonly refused: readonly Eviction[];
   /** Deleted claims without running pods, whose finalizer is removed. */
   readonly release: readonly RigClaim[];
@@ -102,18 +104,25 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
     } else if (outcome?.phase === 'Granted' && isGated(pod, name)) {
       const foreign = foreignFixtures(pod, outcome.rig, owners);
       const node = nodes.get(outcome.rig ?? '');
-      const hostname = node?.metadata?.labels?.['kubernetes.io/hostname'];
+      const hostname = node?.metadata?.labels?.[HOSTNAME];
+      const selected = pod.spec?.nodeSelector?.[HOSTNAME];
       if (foreign.length > 0)
         refused.push({
           pod,
           reason: 'FixtureOfOtherRig',
           message: `fixtures ${foreign.join(', ')} do not belong to rig ${outcome.rig}; remove them from the pod`,
         });
+      else if (hostname !== undefined && (selected ?? hostname) !== hostname)
+        refused.push({
+          pod,
+          reason: 'OtherNodeSelected',
+          message: `spec.nodeSelector: rig ${outcome.rig} is not on the node with ${HOSTNAME}=${selected}; remove the label`,
+        });
       else
         ungate.push({
           pod,
           gate: gateOf(name),
-          nodeSelector: hostname === undefined ? {} : { 'kubernetes.io/hostname': hostname },
+          nodeSelector: hostname === undefined ? {} : { [HOSTNAME]: hostname },
         });
     }
   }

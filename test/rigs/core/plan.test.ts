@@ -175,6 +175,13 @@ test('removes the scheduling gate of a pod when its claim is granted, and select
     pods: [pod('p', 'a', true)],
   });
   assert.deepEqual([kept.ungate, kept.refused[0]?.reason], [[], 'FixtureOfOtherRig']);
+  const selecting = (hostname: string): RigPlan => {
+    const { spec, ...rest } = pod('p', 'a', true);
+    const nodeSelector = { 'kubernetes.io/hostname': hostname };
+    return plan({ claims: [granted], pods: [{ ...rest, spec: { containers: [], ...spec, nodeSelector } }] });
+  };
+  assert.equal(selecting('host-1').ungate.length, 1);
+  assert.deepEqual([selecting('host-2').ungate, selecting('host-2').refused[0]?.reason], [[], 'OtherNodeSelected']);
 });
 
 test('does not grant a rig if no node has all its fixtures, and reports the reason on the claim', () => {
