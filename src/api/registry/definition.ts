@@ -242,8 +242,8 @@ export interface CustomKind {
   /** Prunes a document of this version in place. Returns unknown fields and type errors. */
   coerce(document: JsonObject, stored?: boolean): DecodeFindings;
   /**
-   * Sets the defaults of a stored document of this version in place. Defaults above the limit of their size are omitted,
-   * so that one object cannot make the list of all objects unreadable.
+   * Sets the defaults of a stored document of this version in place. Defaults above the limit of their size are
+   * omitted, so that one object cannot make the list of all objects unreadable.
    */
   setStoredDefaults(document: JsonObject): void;
   /** Schema for server-side apply. */

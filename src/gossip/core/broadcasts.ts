@@ -275,8 +275,8 @@ export class Broadcasts {
 
   /**
    * Ensures that the table has space for a new member. A full table drops the member that has been dead longest.
-   * Returns false if it dropped a member only recently, or if no member has been dead for `leftReclaimMs`: a member that
-   * was just reported as dead by a forged message keeps its row, and with it its name.
+   * Returns false if it dropped a member only recently, or if no member has been dead for `leftReclaimMs`: a member
+   * that was just reported as dead by a forged message keeps its row, and with it its name.
    */
   #makeRoom(nowMs: number): boolean {
     if (this.#table.size < this.#config.maxMembers) return true;

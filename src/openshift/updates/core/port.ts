@@ -33,8 +33,8 @@ export function snapshotAfterRollback(record: SwitchRecord | undefined, running:
 const SNAPSHOT_NAME = /^store-[\w.+-]+\.db$/;
 
 /**
- * Parses the record of `file`. `text` is undefined if the file is missing: the host was never updated. Throws CodedError
- * 'damaged' if the text is not a record, because an update may be in progress or may have to be rolled back.
+ * Parses the record of `file`. `text` is undefined if the file is missing: the host was never updated. Throws
+ * CodedError 'damaged' if the text is not a record, because an update may be in progress or may have to be rolled back.
  */
 export function parseSwitchRecord(text: string | undefined, file: string): SwitchRecord | undefined {
   if (text === undefined) return undefined;
