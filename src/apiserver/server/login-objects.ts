@@ -2,6 +2,7 @@
 import type { KubeObject } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { bootstrapUser, tokenName } from '../authentication/oauth-tokens.ts';
+import type { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import { ownRequest } from '../bootstrap/index.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
 import type { WriteContext } from '../rest/context.ts';
@@ -15,7 +16,10 @@ function split(resource: LoginResource): { readonly plural: string; readonly gro
   return { plural: resource.slice(0, dot), group: resource.slice(dot + 1) };
 }
 
-export function createLoginObjects(context: WriteContext): LoginObjects {
+export function createLoginObjects(
+  context: WriteContext,
+  tokens?: Pick<ServiceAccountTokens, 'authenticate'>,
+): LoginObjects {
   const kindOf = (resource: LoginResource): ServedKind | undefined => {
     const { plural, group } = split(resource);
     return context.kinds.all.find((kind) => kind.plural === plural && kind.group === group);
@@ -62,6 +66,7 @@ export function createLoginObjects(context: WriteContext): LoginObjects {
       }
     },
     tokenName,
+    serviceAccountOf: (token) => tokens?.authenticate(token, undefined)?.user.name,
     bootstrapUser: () => bootstrapUser(context.cache),
   };
 }

@@ -23,6 +23,8 @@ export interface LoginObjects {
   remove(resource: LoginResource, name: string): Promise<boolean>;
   /** Object name of a code or token: its hash. */
   tokenName(token: string): string;
+  /** User name of the service account whose token this is; undefined for any other text. */
+  serviceAccountOf(token: string): string | undefined;
   /** UID and password hash of the user kube:admin. Undefined without the secret that contains the hash. */
   bootstrapUser(): { readonly uid: string; readonly hash: string } | undefined;
 }

@@ -212,7 +212,7 @@ class Server implements ApiServer {
     });
     this.#masters = new MasterEndpoints(this.#context);
     this.#serviceAddresses = new ServiceAddressRepair(this.#context);
-    this.#login = deps.login?.(createLoginObjects(this.#context));
+    this.#login = deps.login?.(createLoginObjects(this.#context, this.#context.tokens));
     const files = deps.loadConsole === undefined ? undefined : new Console(deps.loadConsole);
     const open = new OpenPaths(this.#login, files);
     this.#frontend = new Frontend(this.#context, this.#metrics, endpoints, this.#fairness.gate, open);

@@ -8,12 +8,16 @@ import { type HttpCall, redirect, sendError } from '../http.ts';
 import type { OAuthClient, OAuthClientAuthorization } from '../kinds/oauth/types.ts';
 import { isScope } from '../kinds/oauth/validation.ts';
 import type { LoginUser } from '../providers/mapping.ts';
-import { CHALLENGING_CLIENT, CLIENTS, ownRedirects } from './clients.ts';
+import { CHALLENGING_CLIENT, clientOf, ownRedirects } from './clients.ts';
 import { acceptedRedirect } from './redirects.ts';
+import { acceptedServiceAccountRedirect, isServiceAccountClient } from './service-account-clients.ts';
 import type { Grant, TokenIssuer } from './tokens.ts';
 
 export const AUTHORIZATIONS = 'oauthclientauthorizations.oauth.openshift.io';
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+const NO_REDIRECT =
+  'the service account does not exist or has no redirect URI; ' +
+  'set an annotation serviceaccounts.openshift.io/oauth-redirecturi.NAME or oauth-redirectreference.NAME';
 const DEFAULT_SCOPE = 'user:full';
 const SINGLE = [
   'client_id',
@@ -42,12 +46,16 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
     sendError(call, 400, 'invalid_request', `${repeated}: is given more than once`);
     return undefined;
   }
-  const client = objects.get<OAuthClient>(CLIENTS, value('client_id'));
+  const id = value('client_id');
+  const client = clientOf(objects, id);
   if (client === undefined) {
-    sendError(call, 401, 'unauthorized_client', 'client_id: the client does not exist; create the OAuthClient');
+    const problem = isServiceAccountClient(id) ? NO_REDIRECT : 'the client does not exist; create the OAuthClient';
+    sendError(call, 401, 'unauthorized_client', `client_id: ${problem}`);
     return undefined;
   }
-  const target = acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, call.origin));
+  const target = isServiceAccountClient(id)
+    ? acceptedServiceAccountRedirect(client, query.get('redirect_uri'))
+    : acceptedRedirect(client, query.get('redirect_uri'), ownRedirects(client, call.origin));
   if (target === undefined) {
     // Respond directly instead of redirecting, because the address in the request does not belong to the client.
     sendError(call, 400, 'invalid_request', 'redirect_uri: is not registered for the client');
@@ -93,7 +101,9 @@ export function readRequest(call: HttpCall, objects: LoginObjects, query = call.
  */
 function challengeProblem(client: OAuthClient, challenge: string, method: string): string | undefined {
   if (challenge === '' && method === '')
-    return (client.secret ?? '') === '' ? 'code_challenge: is required of clients without a secret' : undefined;
+    return (client.secret ?? '') === '' && !isServiceAccountClient(client.metadata?.name ?? '')
+      ? 'code_challenge: is required of clients without a secret'
+      : undefined;
   if (method !== 'S256') return 'code_challenge_method: only S256 is supported';
   return CHALLENGE.test(challenge) ? undefined : 'code_challenge: is not a SHA-256 in base64url';
 }

@@ -5,6 +5,7 @@ import type { LoginObjects } from '../../../apiserver/server/login-port.ts';
 import type { Route } from '../../../network/router/kinds/routes/types.ts';
 import { CONSOLE_NAME, CONSOLE_NAMESPACE, consoleHost, MANAGED_LABEL } from '../../console-route/core/plan.ts';
 import type { OAuthClient } from '../kinds/oauth/types.ts';
+import { isServiceAccountClient, serviceAccountClient } from './service-account-clients.ts';
 
 export const CLIENTS = 'oauthclients.oauth.openshift.io';
 const ROUTES = 'routes.route.openshift.io';
@@ -21,6 +22,10 @@ const OWN_PATHS: ReadonlyMap<string, string> = new Map([
 
 /** Redirect URI of the console that this server serves. */
 export const consoleCallback = (origin: string): string => `${origin}/console/callback`;
+
+/** The client with this ID: an OAuthClient, or a service account with redirect URIs. */
+export const clientOf = (objects: LoginObjects, id: string): OAuthClient | undefined =>
+  isServiceAccountClient(id) ? serviceAccountClient(objects, id) : objects.get<OAuthClient>(CLIENTS, id);
 
 /** Redirect URI for the host name in the request. It is accepted in addition to the registered redirect URIs. */
 export function ownRedirects(client: OAuthClient, origin: string | undefined): readonly string[] {

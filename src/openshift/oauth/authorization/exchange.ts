@@ -6,7 +6,8 @@ import { sha256Base64url } from '../../../wire/digest.ts';
 import { basicCredentials, type HttpCall, readForm, sendError, sendJson } from '../http.ts';
 import type { OAuthAuthorizeToken, OAuthClient } from '../kinds/oauth/types.ts';
 import { sameText } from '../login/cookies.ts';
-import { CLIENTS, isOwnConsole } from './clients.ts';
+import { clientOf, isOwnConsole } from './clients.ts';
+import { isServiceAccountClient } from './service-account-clients.ts';
 import { AUTHORIZE_TOKENS, type IssuedToken, type TokenIssuer } from './tokens.ts';
 
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
@@ -57,6 +58,14 @@ function provesPossession(challenge: string, verifier: string): boolean {
   return VERIFIER.test(verifier) && sameText(sha256Base64url(verifier), challenge);
 }
 
+/** Whether the secret is one of the client's. A client without secrets has only its PKCE verifier. */
+function provesIdentity(objects: LoginObjects, client: OAuthClient, secret: string): boolean {
+  const id = client.metadata?.name ?? '';
+  if (isServiceAccountClient(id)) return secret !== '' && objects.serviceAccountOf(secret) === id;
+  const known = [client.secret ?? '', ...(client.additionalSecrets ?? [])].filter((each) => each !== '');
+  return known.length === 0 || known.some((each) => sameText(each, secret));
+}
+
 /** Handles `POST /oauth/token`. */
 export async function answerToken(call: HttpCall, deps: ExchangeDeps): Promise<void> {
   if (call.request.method !== 'POST') return sendError(call, 405, 'invalid_request', 'use POST', { allow: 'POST' });
@@ -70,13 +79,11 @@ export async function answerToken(call: HttpCall, deps: ExchangeDeps): Promise<v
   const decoded = (text: string): string => new URLSearchParams(`v=${text}`).get('v') ?? '';
   const id = basic === undefined ? value('client_id') : decoded(basic.user);
   const secret = basic === undefined ? value('client_secret') : decoded(basic.secret);
-  const client = deps.objects.get<OAuthClient>(CLIENTS, id);
-  const secrets = client === undefined ? [] : [client.secret ?? '', ...(client.additionalSecrets ?? [])];
-  const known = secrets.filter((each) => each !== '');
+  const client = clientOf(deps.objects, id);
   const own = isOwnConsole(id, secret, value('redirect_uri'), call.origin);
   if (own && value('code_verifier') === '')
     return sendError(call, 400, 'invalid_request', 'code_verifier: is required of the console');
-  if (client === undefined || (known.length > 0 && !own && !known.some((each) => sameText(each, secret))))
+  if (client === undefined || !(own || provesIdentity(deps.objects, client, secret)))
     return sendError(call, 401, 'invalid_client', 'the client is unknown or its secret is wrong', {
       'www-authenticate': 'Basic realm="openshift"',
     });
