@@ -36,7 +36,7 @@ test('the test runner does not start two files with the same lock at once', () =
   assert.equal(next(waiting, [file('a', 0.1, { locks: ['disk'] })]), 'one');
 });
 
-test('the test runner starts no file on a busy host while at least as many files as cores are running', () => {
+test('on a busy host, the test runner starts a file only while fewer files than cores are running', () => {
   const running = [file('a', 0.1), file('b', 0.1)];
   assert.equal(next([file('x', 0.1)], running, 0.95), undefined);
   assert.equal(next([file('x', 0.1)], running.slice(1), 0.95), 'x');

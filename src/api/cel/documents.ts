@@ -5,7 +5,7 @@ import { CelMap, LazyList, type MapKey, type Value } from './values.ts';
 /** Reads parts of a document. Readers made from a schema distinguish integers from doubles and escape names. */
 export interface JsonReader {
   field(name: string): { readonly key: string; readonly reader: JsonReader } | undefined;
-  /** Names of the fields of `object` as expressions see them. */
+  /** Names under which expressions access the fields of `object`. */
   names(object: JsonObject): string[];
   readonly items: JsonReader;
   /** True if integers are read as doubles. */

@@ -1,6 +1,6 @@
 /**
- * Selectors of requests as authorizers see them. Source: k8s.io/apiserver/pkg/endpoints/filters/authorization.go;
- * KEP-4601.
+ * Selectors of requests in the form that authorizers receive. Source:
+ * k8s.io/apiserver/pkg/endpoints/filters/authorization.go; KEP-4601.
  */
 import { parseFieldSelector, parseLabelSelector } from '../../base/selector.ts';
 import type { ResourceAction, SelectorTerm } from '../core/authorization/types.ts';

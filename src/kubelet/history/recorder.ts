@@ -77,7 +77,7 @@ export class UsageRecorder {
     this.arm();
   }
 
-  /** Stops sampling and saves the samples of the long level. */
+  /** Stops sampling and saves the samples of the level with the longest retention. */
   async stop(): Promise<void> {
     this.stopped = true;
     this.timer?.cancel();

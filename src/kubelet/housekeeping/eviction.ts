@@ -109,7 +109,7 @@ export class EvictionManager {
     );
     this.#state = state;
     if (pressures.join() !== this.#pressures.join()) {
-      services.log.info('node pressure', { conditions: pressures.join(',') });
+      services.log.info('pressure conditions of the node changed', { conditions: pressures.join(',') });
       this.#pressures = pressures;
       onPressures();
     }

@@ -116,7 +116,9 @@ export function planRigs(snapshot: RigSnapshot, nowMs: number): RigPlan {
         refused.push({
           pod,
           reason: 'OtherNodeSelected',
-          message: `spec.nodeSelector: rig ${outcome.rig} is not on the node with ${HOSTNAME}=${selected}; remove the label`,
+          message:
+            `spec.nodeSelector: rig ${outcome.rig} is not on the node with ${HOSTNAME}=${selected}; ` +
+            'remove the label',
         });
       else
         ungate.push({
@@ -286,8 +288,8 @@ function claimedRigs({ rigs, nodes, deviceClaims }: Granting): ReadonlyMap<strin
 }
 
 /**
- * Rigs that running pods still use, by name. The claim alone does not determine them: a pod of a deleted claim keeps its
- * fixtures while a new claim with the same name is granted another rig.
+ * Rigs that running pods still use, by name. The claim alone does not determine them: a pod of a deleted claim keeps
+ * its fixtures while a new claim with the same name is granted another rig.
  */
 function usersOfRigs(
   pods: readonly Pod[],

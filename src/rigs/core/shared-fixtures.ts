@@ -18,8 +18,8 @@ export function rigsWithSharedFixtures(rigs: ReadonlyMap<string, Rig>): Readonly
 }
 
 /**
- * Fixtures of the rig, except relay boards that switch its power. The rigs of a board use different channels, which only
- * the host switches.
+ * Fixtures of the rig, except relay boards that switch its power. The rigs of a board use different channels, which
+ * only the host switches.
  */
 function exclusiveFixtures({ spec }: Rig): ReadonlySet<string> {
   const relays = new Set(POWER_ACTIONS.flatMap((action) => spec?.power?.[action]?.fixture ?? []));

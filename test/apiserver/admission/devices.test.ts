@@ -36,7 +36,7 @@ describe('admission of devices', () => {
   });
   after(() => server.stop());
 
-  it('devices allow adminAccess only in labelled namespaces', async () => {
+  it('permits adminAccess to devices only in labelled namespaces', async () => {
     for (const [namespace, code] of [
       ['plain', 422],
       ['half', 422],
@@ -66,7 +66,7 @@ describe('admission of devices', () => {
     assert.equal(allowed.code, 200, allowed.body.message);
   });
 
-  it('devices allow a node to write only its own ResourceSlices', async () => {
+  it('permits a node to write only its own ResourceSlices', async () => {
     const refused = await call('POST', SLICES, { as: node, body: slice('theirs', 'n2') });
     assert.equal(refused.code, 403);
     assert.match(refused.body.message, /can only create ResourceSlice with the same NodeName as the requesting node/);
@@ -99,7 +99,7 @@ describe('admission of devices', () => {
     assert.equal((await call('GET', `${SLICES}/theirs`)).code, 200);
   });
 
-  it('devices do not allow a node to set the claims of a pod', async () => {
+  it('does not permit a node to set the device claims of a pod', async () => {
     const pods = '/api/v1/namespaces/plain/pods';
     await call('POST', '/api/v1/namespaces/plain/serviceaccounts', { body: { metadata: { name: 'default' } } });
     const spec = {

@@ -11,7 +11,7 @@ import type { WriteRequest } from '../../pipeline/write-request.ts';
 import type { WriteContext } from '../context.ts';
 import { updateObject } from '../writes/update.ts';
 
-/** Binds a pod to a node. `admissionRequest`: the request as webhooks and policies see it. */
+/** Binds a pod to a node. `admissionRequest`: the request that webhooks and policies receive. */
 export async function bindPod(
   context: WriteContext,
   request: WriteRequest,

@@ -1,7 +1,7 @@
 /**
- * Layout of `explain --output=plaintext-openapiv2`, which kubectl printed before version 1.27. kubectl reads the OpenAPI
- * document of version 2 for it; this client derives the same types from the document of version 3. Source: the output
- * of kubectl 1.32.
+ * Layout of `explain --output=plaintext-openapiv2`, which kubectl printed before version 1.27. kubectl reads the
+ * OpenAPI document of version 2 for it; this client derives the same types from the document of version 3. Source: the
+ * output of kubectl 1.32.
  */
 import { ClientError } from '../../core/errors.ts';
 import { referenceOf, resolve, type Schema, type Schemas } from '../../core/openapi.ts';

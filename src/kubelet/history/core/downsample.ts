@@ -19,7 +19,10 @@ export interface Values {
 /** Parts of the timeline for which each level has samples. */
 export interface Window {
   readonly nowMs: number;
-  /** Start of this run of the process. Finer levels have no earlier samples, because only the long level is saved. */
+  /**
+   * Start of this run of the process. Finer levels have no earlier samples, because only the level with the longest
+   * retention is saved.
+   */
   readonly runStartMs: number;
   /** Returns the time before which all slots of the level are complete. */
   completeUntil(level: LevelIndex): number;

@@ -1,6 +1,6 @@
 /**
- * Content of a history file: the samples of the long level of one period. Layout: the length of the header, a JSON
- * header, and the codes of all blocks. Files are not trusted: every field is validated.
+ * Content of a history file: the samples of one period of the level with the longest retention. Layout: the length of
+ * the header, a JSON header, and the codes of all blocks. Files are not trusted: every field is validated.
  */
 import { BLOCK_SLOTS, LONG_LEVEL, periodOf, slotOf } from './levels.ts';
 import { METRICS, SCOPES, type Scope } from './metrics.ts';

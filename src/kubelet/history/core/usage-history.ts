@@ -11,7 +11,10 @@ export const MAX_SERIES = 1_500;
 /** Longest time between two readings of a counter from which a rate is computed. After a longer time there is a gap. */
 const MAX_RATE_MS = 60_000;
 const MIN_RATE_MS = 1_000;
-/** Periods that are kept when memory is short: at least 60 hours of the long level, and 4 hours of the minutes. */
+/**
+ * Periods that are kept when memory is short: at least 60 hours of samples per 15 minutes, and 4 hours of samples per
+ * minute.
+ */
 const MIN_PERIODS = 3;
 /** Number of blocks that one call of `reclaim` tries to free. */
 const RECLAIM_BLOCKS = 256;

@@ -118,7 +118,7 @@ async function writeNameService(directory: string, config: SandboxConfig): Promi
   await writeFile(join(directory, 'hostname'), `${config.hostname}\n`, { mode: 0o644 });
 }
 
-/** Unmounts and removes everything that exists only during a boot. Succeeds if there is nothing. */
+/** Removes the mounts and files of the sandbox in `/run`. Succeeds if they do not exist. */
 export async function tearDown(
   paths: RuntimePaths,
   runc: Runc,

@@ -34,7 +34,8 @@ export class FullDisk {
       // A member that is stopping must not become leader.
       return false;
     }
-    // Recovery of the journal may have used the reserved space, which no write has reported since.
+    // The recovery of the journal may have used the reserved space. No write has failed since then, so the engine does
+    // not know yet that the disk is full.
     engine.diskFull(true);
     return false;
   }

@@ -110,7 +110,7 @@ export class PolicyCompiler {
   }
 }
 
-/** Type of a variable as other expressions see it. Structures, and types that exist only in CEL, become dynamic. */
+/** Type that a variable has in other expressions. Structures, and types that exist only in CEL, become dynamic. */
 export function typeOfVariable(type: Type = DYN): Type {
   switch (type.kind) {
     case 'list':
@@ -188,10 +188,9 @@ class Composed extends CelMap {
       } catch (error) {
         rethrowPending(error);
         if (error instanceof OutOfBudget) throw error;
+        const why = error instanceof FailedExpression ? error.why : messageOf(error);
         known = {
-          error: new EvaluationError(
-            `composited variable ${JSON.stringify(key)} fails to evaluate: ${error instanceof FailedExpression ? error.why : messageOf(error)}`,
-          ),
+          error: new EvaluationError(`composited variable ${JSON.stringify(key)} fails to evaluate: ${why}`),
         };
       }
       this.#known.set(key, known);
