@@ -226,9 +226,10 @@ const update = check({
   run: ({ update: { current, available, desired, failing, unfinished, damaged, former }, host }) => {
     const findings: Finding[] = [];
     const fix = 'kubectl get clusterversion version -o yaml; kubectl get clusteroperators';
-    if (failing !== undefined) findings.push(error(`the update to ${desired} fails: ${failing}`, fix));
-    else if (desired !== '' && desired !== current)
-      findings.push(warning(`the update to ${desired} is not complete`, fix));
+    const isUpdating = desired !== '' && desired !== current;
+    if (failing !== undefined)
+      findings.push(error(isUpdating ? `the update to ${desired} fails: ${failing}` : failing, fix));
+    else if (isUpdating) findings.push(warning(`the update to ${desired} is not complete`, fix));
     if (damaged !== undefined) findings.push(error(damaged, 'ls /usr/local/bin/hyperedge-*'));
     if (unfinished !== undefined) findings.push(warning(unfinished, 'journalctl -u hyperedge-update-guard -n 50'));
     if (former !== undefined) {

@@ -456,6 +456,20 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /0\.2\.0 is available/,
       /--to=0\.2\.0/,
     ],
+    [
+      'update',
+      { update: { ...HEALTHY.update, desired: '0.2.0', failing: 'Cluster operator dns is not available' } },
+      'error',
+      /^the update to 0\.2\.0 fails: Cluster operator dns is not available$/,
+      /get clusteroperators$/,
+    ],
+    [
+      'update',
+      { update: { ...HEALTHY.update, desired: '0.1.0', failing: 'Cluster operator dns is not available' } },
+      'error',
+      /^Cluster operator dns is not available$/,
+      /get clusteroperators$/,
+    ],
     ['update', { update: { ...HEALTHY.update, damaged: 'r.json is damaged' } }, 'error', /r\.json/, /hyperedge-\*/],
     [
       'update',
