@@ -3,7 +3,7 @@ import { type KnownValues, REMOVED } from './known-values.ts';
 
 /** Matches lines that may contain a secret. Other lines are not examined further, which saves most of the time. */
 const SUSPICIOUS =
-  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|AKIA|gh[pousr]_|glpat-|sk-|xox|signature=|[?&]sig=|#login=|\bpw|mysql|mariadb|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
+  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|A[KS]IA|AIza|gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk-|[rs]k_(?:live|test)_|xox|\d:AA|\bSG\.|webhook|signature=|[?&]sig=|#login=|\bpw|mysql|mariadb|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // A private key with escaped line breaks.
@@ -17,9 +17,17 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b((?:[a-z][a-z0-9+.-]{0,20}):\/\/)[^/\s@"'<>?#]{1,512}@/gi, `$1${REMOVED}@`],
   [/\bdata:[\w/+.-]{0,80}(?:;[\w=.-]{1,40}){0,4},[^\s"']{8,}/g, `data:,${REMOVED}`],
   [/\$(?:1|2[aby]|5|6|y|apr1)\$[^\s:"',]{8,}/g, REMOVED],
-  [/\bAKIA[0-9A-Z]{16}\b/g, REMOVED],
-  [/\b(?:gh[pousr]_|glpat-|xox[abpr]-)[\w-]{10,}/g, REMOVED],
-  [/\bsk-[\w-]{20,}/g, REMOVED],
+  [/\bA[KS]IA[0-9A-Z]{16}\b/g, REMOVED],
+  [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, REMOVED],
+  [/\b(?:(?:npm|hf)_[A-Za-z0-9]{30,}|pypi-[\w-]{40,})/g, REMOVED],
+  [/\b(?:sk-|[rs]k_(?:live|test)_)[\w-]{16,}/g, REMOVED],
+  // Keys of Google, SendGrid and Telegram.
+  [/\bAIza[\w-]{30,}/g, REMOVED],
+  [/\bSG\.[\w-]{16,}\.[\w-]{16,}/g, REMOVED],
+  [/\b(\d{6,12}:)AA[\w-]{30,}/g, `$1${REMOVED}`],
+  // The URL of a webhook suffices to send messages.
+  [/(\/\/hooks\.slack\.com\/)[\w/-]{8,}/g, `$1${REMOVED}`],
+  [/(\/\/[\w.-]{1,128}\/(?:api\/webhooks|webhookb2)\/)[\w@/-]{8,}/g, `$1${REMOVED}`],
   // Signed URLs of object stores, and one-time links to the console.
   [/([?&](?:x-(?:amz|goog)-)?sig(?:nature)?=)[^&\s"'\\]+/gi, `$1${REMOVED}`],
   [/(#login=)[\w-]{8,}/g, `$1${REMOVED}`],

@@ -67,11 +67,33 @@ test('redaction removes tokens that are recognizable by their format', () => {
     'abcdef.0123456789abcdef',
     `abcdef.${'0123456789abcdef'.repeat(3)}`,
     'AKIAABCDEFGHIJKLMNOP',
+    'ASIAABCDEFGHIJKLMNOP',
     'ghp_abcdefghijklmnopqrstuvwxyz',
+    `github_pat_11ABCDEFG0_${'abcdefghij'.repeat(3)}`,
+    `npm_${'abcdef'.repeat(6)}`,
+    `pypi-AgEIcHlwaS5vcmc${'abcdef'.repeat(6)}`,
+    `hf_${'abcdefgh'.repeat(4)}`,
+    ['sk', 'live', 'abcdefghijklmnopqrstuvwx'].join('_'),
+    `AIza${'SyABCDE'.repeat(5)}`,
+    `SG.${'abcdefghijk'.repeat(2)}.${'lmnopqrstuv'.repeat(3)}`,
+    `123456789:AA${'abcdefghijk'.repeat(3)}`,
+    'https://hooks.slack.com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx',
+    'https://discord.com/api/webhooks/123456789012345678/abcdefghijklmnopqrstuvwx',
+    'https://example.webhook.office.com/webhookb2/0a1b@2c3d/IncomingWebhook/abcdefghijkl/mnopqrstuvwx',
     'sk-proj-abcdefghijklmnopqrstuvwxyz',
     '$6$salt$hashhashhashhash',
   ])
     assert.ok(!line(`found ${token} here`).includes(token.slice(-12)), token);
+});
+
+test('redaction keeps names that resemble tokens', () => {
+  for (const text of [
+    'npm_config_registry=https://registry.lab/',
+    'url: https://hooks.lab/webhook/validate-pods',
+    'pypi-mirror.lab answers',
+    'task-sk_live is done',
+  ])
+    assert.equal(line(text), text);
 });
 
 test('removes a private key that spans several log lines with prefixes, and keeps the lines after it', () => {
