@@ -83,7 +83,8 @@ const storeQuorum = check({
       return [
         error(
           `${evidence}; no quorum; not reachable: ${down.join(', ')}`,
-          `start hyperedge on the other members; if they are lost for good: hyperedge members recover${rootFlag(host.root)}`,
+          'start hyperedge on the other members; if they are lost for good: ' +
+            `hyperedge members recover${rootFlag(host.root)}`,
         ),
       ];
     if (down.length > 0)
@@ -168,12 +169,11 @@ const deploy = check({
   needs: ['deploy'],
   run: ({ deploy: { directory, problems, files } }) =>
     orOk(
-      problems.map(({ file, problem }) =>
-        error(
-          `${file}: ${problem}`,
-          `touch ${shell(`${directory}/${file}.skip`)}    # pauses the file; correct it, then remove ${shell(`${file}.skip`)}`,
-        ),
-      ),
+      problems.map(({ file, problem }) => {
+        const skip = shell(`${directory}/${file}.skip`);
+        const rest = `pauses the file; correct it, then remove ${shell(`${file}.skip`)}`;
+        return error(`${file}: ${problem}`, `touch ${skip}    # ${rest}`);
+      }),
       `${countText(files, 'file')} in ${directory}`,
     ),
 });
@@ -185,7 +185,8 @@ const snapshots = check({
   explanation: 'The newest readable file of the snapshot directory is at most a day old, and no file is damaged.',
   needs: ['snapshots', 'clock', 'host'],
   run: ({ snapshots: { directory, newestMs, damaged }, clock: { nowMs }, host }) => {
-    const save = `hyperedge snapshot save${rootFlag(host.root)}; hyperedge snapshot schedule --on${rootFlag(host.root)}`;
+    const root = rootFlag(host.root);
+    const save = `hyperedge snapshot save${root}; hyperedge snapshot schedule --on${root}`;
     const findings = damaged.map(({ file, problem }) => warning(problem, `rm ${shell(file)}; ${save}`));
     if (newestMs === undefined) findings.push(warning(`${directory} has no snapshot`, save));
     else if (nowMs - newestMs > DAY_MS)

@@ -2,8 +2,17 @@
 import { type KnownValues, REMOVED } from './known-values.ts';
 
 /** Matches lines that may contain a secret. Other lines are not examined further, which saves most of the time. */
-const SUSPICIOUS =
-  /pass|pwd|secret|token|key|cred|auth|cookie|psk|bearer|basic|eyJ|sha256~|-----BEGIN|:\/\/|\$(?:1|2[aby]|5|6|y|apr1)\$|data:|A[KS]IA|AIza|gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk-|[rs]k_(?:live|test)_|xox|\d:AA|\bSG\.|webhook|signature=|[?&]sig=|#login=|\bpw|mysql|mariadb|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s|\b[a-z0-9]{6}\.[a-z0-9]{16}/i;
+const SUSPICIOUS = new RegExp(
+  [
+    /pass|pwd|\bpw|secret|token|key|cred|auth|cookie|psk|bearer|basic|data:|:\/\/|-----BEGIN/,
+    /\$(?:1|2[aby]|5|6|y|apr1)\$|eyJ|sha256~|\b[a-z0-9]{6}\.[a-z0-9]{16}|signature=|[?&]sig=|#login=|webhook/,
+    /A[KS]IA|AIza|gh[pousr]_|github_pat_|glpat-|npm_|pypi-|hf_|sk-|[rs]k_(?:live|test)_|xox|\d:AA|\bSG\./,
+    /mysql|mariadb|last-applied|^\s*Environment|SetCredential|(?:-u|--user)\s/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'i',
+);
 
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   // A private key with escaped line breaks.
@@ -43,12 +52,20 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
 const SCHEME = /\b(bearer|basic)(\s{1,8}|%20)([\w.~+/=-]{6,})/gi;
 const FLAG =
   /(--?(?:[\w-]{0,40}-)?(?:password|passwd|passphrase|token|secret|api-key))(\s{1,8})(?!-)("[^"]*"|'[^']*'|\S+)/gi;
-const PAIR =
-  /((?:pass(?:word|wd|phrase)|[_-]pass|\bpass(?==)|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk)\]?\\*["']?\s{0,8}(?:=>|[:=])\s{0,8})/gi;
+const PAIR_NAMES = [
+  /pass(?:word|wd|phrase)|[_-]pass|\bpass(?==)|\bpw|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?/,
+  /private[_-]?key|key-data|signing[_-]?key|encryption[_-]?key|secret[_-]?key|credentials?|authorization|cookie|psk/,
+]
+  .map(({ source }) => source)
+  .join('|');
+const PAIR = new RegExp(`((?:${PAIR_NAMES})\\]?\\\\*["']?\\s{0,8}(?:=>|[:=])\\s{0,8})`, 'gi');
 const NO_VALUE = /^(?:true|false|null|undefined|none|nil|<[a-z]+>|\(not shown\)|[|>][+-]?\d?|[{[(].*|map\[.*|\$\(.*)$/i;
 /** Matches a YAML field without a value in its line, or with the indicator of a block. */
-const OPEN_FIELD =
-  /^(\s*)(?:- )?["']?[\w.-]{0,64}(?:pass(?:word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|credential|psk)s?["']?:\s{0,8}([|>][+-]?\d?)?\s*$/i;
+const OPEN_NAMES = 'pass(?:word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|credential|psk';
+const OPEN_FIELD = new RegExp(
+  `^(\\s*)(?:- )?["']?[\\w.-]{0,64}(?:${OPEN_NAMES})s?["']?:\\s{0,8}([|>][+-]?\\d?)?\\s*$`,
+  'i',
+);
 /** Matches a line that is a field of a mapping, which only refers to a secret. */
 const FIELD = /^\s*(?:- )?["']?[\w./-]{1,128}["']?:(?:\s|$)/;
 const UNIT_VARIABLE = /^\s*(?:[A-Za-z]*Environment|SetCredential(?:Encrypted)?)=/;

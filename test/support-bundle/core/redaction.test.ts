@@ -278,9 +278,8 @@ test('removes known secret values in every encoding and at every position of ran
 test('removes single lines of known private keys, but not lines of certificates', () => {
   const body = 'MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7';
   const certificate = 'MIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBaMQsw';
-  const known = createKnownValues([
-    `-----BEGIN CERTIFICATE-----\n${certificate}\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
-  ]);
+  const pem = (what: string, text: string): string => `-----BEGIN ${what}-----\n${text}\n-----END ${what}-----\n`;
+  const known = createKnownValues([pem('CERTIFICATE', certificate) + pem('PRIVATE KEY', body)]);
   assert.equal(known.remove(`x ${body} y`), `x ${REMOVED} y`);
   assert.equal(known.remove(certificate), certificate);
 });
