@@ -130,7 +130,7 @@ instead of a claim with --rig.
 
   0   success
   1   failure, or a finding such as an unreachable member
-  2   wrong use: unknown command or flag, missing argument, invalid value
+  2   invalid usage: unknown command or flag, missing argument, invalid value
   3   hyperedge doctor only: warnings, no errors
 
 Verbs of the built-in client exit with 1 for an error, as kubectl does; exec
