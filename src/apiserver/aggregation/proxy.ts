@@ -52,7 +52,7 @@ export async function proxyRequest(context: ProxyContext, exchange: Exchange, to
   let answer: IncomingMessage;
   try {
     answer = await context.backends.request(
-      backendRequest(context, target, to, request, headers, exchange.signal),
+      backendRequest(context, { to, target }, request, { headers, signal: exchange.signal }),
       body ? request : undefined,
     );
   } catch (error) {
@@ -107,7 +107,7 @@ export async function passUpgradeOn(
     connection: 'Upgrade',
     upgrade: request.headers.upgrade ?? '',
   };
-  const forwarded = backendRequest(context, target, to, request, upgrading, abort.signal);
+  const forwarded = backendRequest(context, { to, target }, request, { headers: upgrading, signal: abort.signal });
   await upgradeThrough(context, { ...forwarded, pooled: false }, socket, head, 'the backend');
 }
 
@@ -131,12 +131,11 @@ function targetOf(context: ProxyContext, to: Delegated): Target | undefined {
 
 function backendRequest(
   context: ProxyContext,
-  { host, port }: Target,
-  to: Delegated,
+  { to, target }: { readonly to: Delegated; readonly target: Target },
   request: HttpRequest,
-  headers: OutgoingHttpHeaders,
-  signal: AbortSignal,
+  sent: Pick<BackendRequest, 'headers' | 'signal'>,
 ): BackendRequest {
+  const { host, port } = target;
   return {
     network: 'cluster',
     scheme: 'https',
@@ -144,11 +143,10 @@ function backendRequest(
     port,
     method: request.method ?? 'GET',
     path: request.url ?? '/',
-    headers,
+    ...sent,
     tls: to.tls,
     allowAddress: context.destinations.extension(port),
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    signal,
     pooled: true,
   };
 }

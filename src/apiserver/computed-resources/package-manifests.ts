@@ -7,15 +7,11 @@ import { errors } from '../../api/meta/status.ts';
 import { catalogPackages, GLOBAL_CATALOG_NAMESPACE } from '../../openshift/operators/olm/kinds/packages.ts';
 import type { CatalogPackage } from '../../openshift/operators/olm/kinds/types.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { negotiate, negotiateList } from '../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../http/request-info.ts';
 import type { ServedKind } from '../pipeline/kinds.ts';
-import { methodNotAllowed } from '../pipeline/write-request.ts';
 import type { ReadContext } from '../rest/context.ts';
-import { sendObject } from '../rest/reads/get.ts';
-import { sendComputed } from '../rest/reads/list.ts';
-import { matcherOf, parseListOptions } from '../rest/reads/list-options.ts';
 import { CachedObject } from '../watch-cache/cached-object.ts';
+import { sendReads } from './computed-reads.ts';
 
 export const isPackageManifest = ({ kind, group }: ServedKind): boolean =>
   kind === 'PackageManifest' && group === 'packages.operators.coreos.com';
@@ -26,34 +22,34 @@ const byCatalog = (a: CatalogPackage, b: CatalogPackage): number =>
 
 const catalogOf = ({ manifest }: CatalogPackage): string => manifest?.catalogSource ?? '';
 
-export async function packageManifests(
+export function packageManifests(
   context: ReadContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  const { verb, name, namespace } = info;
-  if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
-  const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, { protobuf: false }) : negotiateList(accept, { protobuf: false });
-  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
-  await context.cache.freshen();
-  const stored = [...context.cache.kind(catalogPackages.storagePrefix)];
-  const visible = stored.filter(
-    (each) => namespace === '' || each.namespace === namespace || each.namespace === GLOBAL_CATALOG_NAMESPACE,
+  const { cache } = context;
+  const { name, namespace } = info;
+  const packages = (): Readonly<CatalogPackage>[] =>
+    [...cache.kind(catalogPackages.storagePrefix)]
+      .filter((each) => namespace === '' || each.namespace === namespace || each.namespace === GLOBAL_CATALOG_NAMESPACE)
+      .map((each) => each.shared<CatalogPackage>());
+  return sendReads(
+    context,
+    exchange,
+    { kind, info },
+    {
+      fresh: () => cache.freshen(),
+      get: () => {
+        const [found] = packages()
+          .filter(({ manifest }) => manifest?.packageName === name)
+          .sort(byCatalog);
+        if (found === undefined) throw errors.notFound(kind, name);
+        return shownIn(kind, namespace, found);
+      },
+      list: () => packages().map((each) => shownIn(kind, namespace, each)),
+    },
   );
-  if (options === undefined) {
-    const found = visible
-      .map((each) => each.shared<CatalogPackage>())
-      .filter(({ manifest }) => manifest?.packageName === name)
-      .sort(byCatalog)[0];
-    if (found === undefined) throw errors.notFound(kind, name);
-    sendObject(context, exchange, kind, shownIn(kind, namespace, found), form, 200);
-    return;
-  }
-  const matches = matcherOf(kind, options) ?? (() => true);
-  const shown = visible.map((each) => shownIn(kind, namespace, each.shared<CatalogPackage>())).filter(matches);
-  await sendComputed(context, exchange, kind, form, shown);
 }
 
 /** In a list of all namespaces, a package appears in the namespace of its catalog. */

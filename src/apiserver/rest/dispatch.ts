@@ -22,6 +22,65 @@ import { watch } from './watches/watch.ts';
 import { changeScale, getScale, putScale } from './writes/scale.ts';
 import { create, patch, remove, removeCollection, update } from './writes/write-handlers.ts';
 
+type Handler = (
+  context: RestContext,
+  exchange: Exchange,
+  kind: ServedKind,
+  info: ResourceRequestInfo,
+) => Promise<void> | undefined;
+
+/** Handlers of requests for objects and collections, by verb. */
+const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['get', get],
+  ['list', serveList],
+  ['watch', watchByGet],
+  ['create', create],
+  ['update', update],
+  ['patch', patch],
+  ['delete', remove],
+  ['deletecollection', removeCollection],
+]);
+
+interface ExtraSubresource {
+  accepts(verb: string, method: string | undefined): boolean;
+  readonly handler: Handler;
+}
+
+const isCreate = (verb: string): boolean => verb === 'create';
+const openStream: Handler = (context, exchange, _kind, info) => stream(context, exchange, info);
+/** Streams accept the verbs get and create only. */
+const interactive: ExtraSubresource = {
+  accepts: (verb) => verb === 'get' || verb === 'create',
+  handler: openStream,
+};
+const ofImageStream: ExtraSubresource = {
+  accepts: () => true,
+  handler: (context, exchange, _kind, info) => streamSubresource(context, exchange, info),
+};
+
+/** Sub-resources without a strategy. A kind serves those that its definition names. */
+const EXTRA_SUBRESOURCES: ReadonlyMap<string, ExtraSubresource> = new Map<string, ExtraSubresource>([
+  ['binding', { accepts: isCreate, handler: bind }],
+  ['eviction', { accepts: isCreate, handler: evict }],
+  ['token', { accepts: isCreate, handler: token }],
+  ['log', { accepts: (_verb, method) => method === 'GET', handler: openStream }],
+  ['power', { accepts: isCreate, handler: (context, exchange, _kind, info) => switchRig(context, exchange, info) }],
+  [
+    'recordings',
+    {
+      accepts: (verb, method) => verb === 'get' && method === 'GET',
+      handler: (context, exchange, _kind, info) => sendRecordings(context, exchange, info),
+    },
+  ],
+  ['exec', interactive],
+  ['attach', interactive],
+  ['console', interactive],
+  ['portforward', interactive],
+  ['layers', ofImageStream],
+  ['secrets', ofImageStream],
+  ['proxy', { accepts: () => true, handler: openStream }],
+]);
+
 /** Handles the request synchronously if possible; otherwise resolves when the response is complete. */
 export function dispatch(
   context: RestContext,
@@ -54,28 +113,16 @@ export function dispatch(
   if (exchange.request.method === 'HEAD' && kind.definition.custom === undefined) throw methodNotAllowed();
   // Update and patch need a name.
   if (info.name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
-  switch (verb) {
-    case 'get':
-      return get(context, exchange, kind, info);
-    case 'list':
-      return serveList(context, exchange, kind, info);
-    case 'watch':
-      // The deprecated `/watch/` path determines the verb whatever the method is.
-      if (exchange.request.method !== 'GET') throw methodNotAllowed();
-      return watch(context, exchange, kind, info);
-    case 'create':
-      return create(context, exchange, kind, info);
-    case 'update':
-      return update(context, exchange, kind, info);
-    case 'patch':
-      return patch(context, exchange, kind, info);
-    case 'delete':
-      return remove(context, exchange, kind, info);
-    case 'deletecollection':
-      return removeCollection(context, exchange, kind, info);
-    default:
-      throw methodNotAllowed();
-  }
+  const handler = HANDLERS.get(verb);
+  if (handler === undefined) throw methodNotAllowed();
+  return handler(context, exchange, kind, info);
+}
+
+function watchByGet(...request: Parameters<Handler>): ReturnType<Handler> {
+  const [, exchange] = request;
+  // The deprecated `/watch/` path determines the verb whatever the method is.
+  if (exchange.request.method !== 'GET') throw methodNotAllowed();
+  return watch(...request);
 }
 
 /**
@@ -110,35 +157,8 @@ function dispatchSubresource(
   }
   if (kind.definition.custom !== undefined) throw errors.notFound(kind, info.name);
   if (!(kind.definition.extraSubresources ?? []).some((each) => each.name === subresource)) throw noSuchResource();
-  switch (subresource) {
-    case 'binding':
-      return verb === 'create' ? bind(context, exchange, kind, info) : refuse();
-    case 'eviction':
-      return verb === 'create' ? evict(context, exchange, kind, info) : refuse();
-    case 'token':
-      return verb === 'create' ? token(context, exchange, kind, info) : refuse();
-    case 'log':
-      return exchange.request.method === 'GET' ? stream(context, exchange, info) : refuse();
-    case 'power':
-      return verb === 'create' ? switchRig(context, exchange, info) : refuse();
-    case 'recordings':
-      return verb === 'get' && exchange.request.method === 'GET' ? sendRecordings(context, exchange, info) : refuse();
-    case 'exec':
-    case 'attach':
-    case 'console':
-    case 'portforward':
-      // Streams accept the verbs get and create only.
-      return verb === 'get' || verb === 'create' ? stream(context, exchange, info) : refuse();
-    case 'layers':
-    case 'secrets':
-      return streamSubresource(context, exchange, info);
-    case 'proxy':
-      return stream(context, exchange, info);
-    default:
-      throw noSuchResource();
-  }
-}
-
-function refuse(): never {
-  throw methodNotAllowed();
+  const extra = EXTRA_SUBRESOURCES.get(subresource);
+  if (extra === undefined) throw noSuchResource();
+  if (!extra.accepts(verb, exchange.request.method)) throw methodNotAllowed();
+  return extra.handler(context, exchange, kind, info);
 }

@@ -41,5 +41,5 @@ export async function ownUser(
   };
   const bytes = Buffer.from(JSON.stringify(user));
   const shown = new CachedObject('', name, bytes, stored?.revision ?? 0, stored?.createRevision ?? 0);
-  sendObject(context, exchange, kind, shown, form, 200);
+  sendObject(context, exchange, { kind, object: shown, form });
 }

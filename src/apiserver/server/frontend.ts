@@ -443,9 +443,9 @@ export class Frontend {
       const delegate = delegateOf(this.#context, info);
       if (delegate === undefined) await this.#requireUpgradable(info, request.method, user);
       await record?.started(SWITCHING);
-      if (delegate !== undefined)
-        await passUpgradeOn(this.#context, { request, connection, user, socket, head }, delegate);
-      else if (info.resource) await streamUpgrade(this.#context, request, info, user, socket, head);
+      const upgrade = { request, connection, user, socket, head };
+      if (delegate !== undefined) await passUpgradeOn(this.#context, upgrade, delegate);
+      else if (info.resource) await streamUpgrade(this.#context, upgrade, info);
       void record?.complete(SWITCHING);
     } catch (error) {
       record?.failed(failureOf(error).failure.toStatus());

@@ -19,6 +19,15 @@ export interface Effects {
   readonly deletes: readonly string[];
 }
 
+interface ObjectWrite {
+  /** Undefined for a create. */
+  readonly previous: CachedObject | undefined;
+  readonly object: KubeObject;
+  readonly effects: Effects;
+  readonly large: boolean;
+  readonly reserve: boolean;
+}
+
 export interface UpdateOptions {
   readonly effects?: Effects;
   /** True: the write yields to the event loop while encoding. */
@@ -102,7 +111,7 @@ export class ObjectStore {
 
   /** Creates an object. With `large`, yields to the event loop while encoding. */
   create(place: Place, object: KubeObject, effects: Effects = NO_EFFECTS, large = false): Promise<WriteResult> {
-    return this.#put(place, undefined, object, effects, large, false);
+    return this.#put(place, { previous: undefined, object, effects, large, reserve: false });
   }
 
   update(
@@ -111,7 +120,7 @@ export class ObjectStore {
     object: KubeObject,
     { effects = NO_EFFECTS, large = false, reserve = false }: UpdateOptions = {},
   ): Promise<WriteResult> {
-    return this.#put(place, previous, object, effects, large, reserve);
+    return this.#put(place, { previous, object, effects, large, reserve });
   }
 
   /** Updates all objects or, if one has changed since `previous`, none. Only for kinds without a view. */
@@ -152,14 +161,7 @@ export class ObjectStore {
     return typeof revision === 'number' ? { written: true, object: previous, revision } : revision;
   }
 
-  async #put(
-    place: Place,
-    previous: CachedObject | undefined,
-    object: KubeObject,
-    effects: Effects,
-    large: boolean,
-    reserve: boolean,
-  ): Promise<WriteResult> {
+  async #put(place: Place, { previous, object, effects, large, reserve }: ObjectWrite): Promise<WriteResult> {
     const { definition, view } = place;
     const key = storeKey(place);
     const type = { apiVersion: apiVersionOf(definition), kind: definition.kind };

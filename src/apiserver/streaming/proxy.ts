@@ -170,14 +170,19 @@ async function kubeletFailure(answer: IncomingMessage, status: number, info: Res
   return new ApiError('InternalError', message === '' ? `the kubelet returned status ${status}` : message);
 }
 
+export interface StreamUpgrade {
+  readonly request: IncomingMessage;
+  readonly user: UserInfo;
+  readonly socket: Duplex;
+  /** First bytes after the request. */
+  readonly head: Buffer;
+}
+
 /** Handles upgrades: connects the client's socket with the kubelet's socket. The request must be authorized. */
 export async function streamUpgrade(
   context: ProxyContext,
-  request: IncomingMessage,
+  { request, user, socket, head }: StreamUpgrade,
   info: ResourceRequestInfo,
-  user: UserInfo,
-  socket: Duplex,
-  head: Buffer,
 ): Promise<void> {
   const abort = new AbortController();
   const onClose = (): void => abort.abort();

@@ -1,7 +1,7 @@
 /**
- * `GET …/rigs/NAME/recordings`: the recordings of a rig's consoles on its present node and on the nodes of its earlier
- * uses; with `?file=NAME&node=NODE` one of them. Users of claims have no access, because a rig has recordings of all
- * its users.
+ * `GET …/rigs/NAME/recordings`: the recordings of a rig's consoles on its present node and on the nodes of its
+ * earlier uses; with `?file=NAME&node=NODE` one of them. Users of claims have no access, because a rig has recordings
+ * of all its users.
  */
 import { pipeline } from 'node:stream';
 import { ApiError, errors, isApiError } from '../../api/meta/status.ts';
@@ -48,7 +48,11 @@ export async function sendRecordings(
   if (file === null) await sendList(context, exchange, info, [first, ...others]);
   else {
     exchange.longRunning = true;
-    await sendFile(exchange, await requestOf(context, exchange, info, first, exchange.signal, file), file);
+    await sendFile(
+      exchange,
+      await requestOf(context, exchange, info, { node: first, signal: exchange.signal, file }),
+      file,
+    );
   }
 }
 
@@ -57,9 +61,7 @@ async function requestOf(
   context: RigsContext,
   exchange: Exchange,
   info: ResourceRequestInfo,
-  node: string,
-  signal: AbortSignal,
-  file?: string,
+  { node, signal, file }: { readonly node: string; readonly signal: AbortSignal; readonly file?: string },
 ): Promise<IncomingMessage> {
   const path = `/rigs/${encodeURIComponent(info.name)}/recordings${file === undefined ? '' : `?file=${file}`}`;
   const target = kubeletOf(context, node, path);
@@ -112,8 +114,9 @@ async function listOf(
 ): Promise<readonly Recording[]> {
   const late = new AbortController();
   const timer = context.clock.setTimer(LIST_MS, () => late.abort());
+  const signal = AbortSignal.any([exchange.signal, late.signal]);
   try {
-    const answer = await requestOf(context, exchange, info, node, AbortSignal.any([exchange.signal, late.signal]));
+    const answer = await requestOf(context, exchange, info, { node, signal });
     return itemsOf(await textOf(answer, MAX_LIST_BYTES));
   } catch (error) {
     if (late.signal.aborted)

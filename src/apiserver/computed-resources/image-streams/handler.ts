@@ -59,11 +59,11 @@ export async function streamView(
   if (verb === 'list') return listTags(context, exchange, kind, info, view);
   if (verb === 'watch') {
     if (exchange.request.method !== 'GET') throw methodNotAllowed();
-    return watchParts(context, exchange, kind, info, cache.kind(STREAMS), tagEvents(view));
+    return watchParts(context, exchange, { kind, info, cache: cache.kind(STREAMS), expand: tagEvents(view) });
   }
   const form = negotiate(exchange.request.headers.accept, { protobuf: false });
   const answer = (object: KubeObject, code: number): void =>
-    sendObject(context, exchange, kind, cachedView(object), form, code);
+    sendObject(context, exchange, { kind, object: cachedView(object), form, code });
   await cache.freshen();
   if (verb === 'get') return answer(read(context, kind, info, view), 200);
   const request = writeRequest(exchange, kind, info);

@@ -6,15 +6,11 @@ import { errors } from '../../../api/meta/status.ts';
 import { timestamp } from '../../../base/time/timestamps.ts';
 import { usageQuantities, windowText } from '../../../metrics/core/usage.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { negotiate, negotiateList } from '../../http/negotiate.ts';
 import type { ResourceRequestInfo } from '../../http/request-info.ts';
 import type { ServedKind } from '../../pipeline/kinds.ts';
-import { methodNotAllowed } from '../../pipeline/write-request.ts';
 import type { BackendContext, ReadContext, ServerContext } from '../../rest/context.ts';
-import { sendObject } from '../../rest/reads/get.ts';
-import { sendComputed } from '../../rest/reads/list.ts';
-import { matcherOf, parseListOptions } from '../../rest/reads/list-options.ts';
 import { CachedObject } from '../../watch-cache/cached-object.ts';
+import { sendReads } from '../computed-reads.ts';
 import { MetricsCollector } from './collector.ts';
 
 type HandlerContext = BackendContext & ReadContext & Pick<ServerContext, 'certificates' | 'config' | 'log'>;
@@ -33,33 +29,34 @@ function collectorOf(context: HandlerContext): MetricsCollector {
 export const isResourceMetrics = ({ definition }: ServedKind): boolean =>
   definition.group === METRICS_GROUP && definition.custom === undefined;
 
-export async function resourceMetrics(
+export function resourceMetrics(
   context: HandlerContext,
   exchange: Exchange,
   kind: ServedKind,
   info: ResourceRequestInfo,
 ): Promise<void> {
-  const { verb } = info;
-  if (verb !== 'get' && verb !== 'list') throw methodNotAllowed();
-  const { accept } = exchange.request.headers;
-  const form = verb === 'get' ? negotiate(accept, { protobuf: false }) : negotiateList(accept, { protobuf: false });
-  const options = verb === 'get' ? undefined : parseListOptions(kind, info.query);
+  const { name, namespace } = info;
   const collector = collectorOf(context);
-  await Promise.all([context.cache.freshen(), collector.fresh()]);
   const of = kind.plural === 'nodes' ? nodeMetricsOf : podMetricsOf;
   const stored = context.cache.kind(kind.plural === 'nodes' ? 'minions' : 'pods');
-  if (options === undefined) {
-    const subject = stored.get(info.namespace, info.name);
-    const found = subject === undefined ? undefined : of(context, collector, kind, subject);
-    if (found === undefined)
-      throw errors.notFound(kind, info.namespace === '' ? info.name : `${info.namespace}/${info.name}`);
-    sendObject(context, exchange, kind, found, form, 200);
-    return;
-  }
-  const subjects = stored.listSelected(info.namespace === '' ? undefined : info.namespace, options.labels);
-  const matches = matcherOf(kind, options) ?? (() => true);
-  const objects = subjects.flatMap((subject) => of(context, collector, kind, subject) ?? []).filter(matches);
-  await sendComputed(context, exchange, kind, form, objects);
+  return sendReads(
+    context,
+    exchange,
+    { kind, info },
+    {
+      fresh: () => Promise.all([context.cache.freshen(), collector.fresh()]),
+      get: () => {
+        const subject = stored.get(namespace, name);
+        const found = subject === undefined ? undefined : of(context, collector, kind, subject);
+        if (found === undefined) throw errors.notFound(kind, namespace === '' ? name : `${namespace}/${name}`);
+        return found;
+      },
+      list: (options) =>
+        stored
+          .listSelected(namespace === '' ? undefined : namespace, options.labels)
+          .flatMap((subject) => of(context, collector, kind, subject) ?? []),
+    },
+  );
 }
 
 function nodeMetricsOf(

@@ -48,18 +48,23 @@ function answer(
   if (object === undefined) throw errors.notFound(kind, info.name);
   requireOwn(kind, exchange.user, object, info.name);
   const now = inServedVersion(kind, object);
-  if (now instanceof Promise) return now.then((each) => sendObject(context, exchange, kind, each, form, 200));
-  sendObject(context, exchange, kind, now, form, 200);
+  if (now instanceof Promise) return now.then((each) => sendObject(context, exchange, { kind, object: each, form }));
+  sendObject(context, exchange, { kind, object: now, form });
   return undefined;
+}
+
+export interface ObjectAnswer {
+  readonly kind: ServedKind;
+  readonly object: CachedObject;
+  readonly form: AnswerForm;
+  /** HTTP status. Default: 200. */
+  readonly code?: number;
 }
 
 export function sendObject(
   context: GetContext,
   exchange: Exchange,
-  kind: ServedKind,
-  object: CachedObject,
-  form: AnswerForm,
-  code: number,
+  { kind, object, form, code = 200 }: ObjectAnswer,
 ): void {
   const { query } = exchange.info;
   if (exchange.audit?.logsResponses === true && form.format === 'protobuf') exchange.audit.answered(object.bytes);

@@ -73,19 +73,12 @@ export function serveList(
     // Fast path for the most common lists: all current objects, or all that match a label selector.
     const waiting = context.cache.freshen();
     if (waiting === undefined) {
-      return send(
-        context,
-        exchange,
-        kind,
-        cache,
-        namespace,
-        form,
-        snapshotNow(context, kind, cache, namespace, options),
-      );
+      const snapshot = snapshotNow(context, kind, cache, namespace, options);
+      return send(context, exchange, { kind, cache, namespace, form, snapshot });
     }
   }
   return takeSnapshot(context, kind, cache, namespace, options).then((snapshot) =>
-    send(context, exchange, kind, cache, namespace, form, snapshot),
+    send(context, exchange, { kind, cache, namespace, form, snapshot }),
   );
 }
 
@@ -106,25 +99,28 @@ export async function sendComputed(
 ): Promise<void> {
   const { revision } = context.cache;
   const snapshot = { revision, objects, continueToken: undefined, remaining: undefined, whole: false };
-  await send(context, exchange, kind, undefined, undefined, form, snapshot);
+  await send(context, exchange, { kind, cache: undefined, namespace: undefined, form, snapshot });
+}
+
+interface ListAnswer {
+  readonly kind: ServedKind;
+  /** Cache of the objects. Undefined if the objects are not stored. */
+  readonly cache: KindCache | undefined;
+  readonly namespace: string | undefined;
+  readonly form: AnswerForm;
+  readonly snapshot: Snapshot;
 }
 
 function send(
   context: ReadContext,
   exchange: Exchange,
-  kind: ServedKind,
-  /** Cache of the objects. Undefined if the objects are not stored. */
-  cache: KindCache | undefined,
-  namespace: string | undefined,
-  form: AnswerForm,
-  snapshot: Snapshot,
+  { kind, cache, namespace, form, snapshot }: ListAnswer,
 ): Promise<void> | undefined {
   const meta = listMeta(snapshot);
   if (form.format === 'protobuf') return sendMessages(exchange, kind, form, snapshot, meta);
   if (form.as === 'Table') {
-    const include = includeObjectOf(exchange.info.query);
-    const nowMs = context.clock.nowMs();
-    return eachOf(snapshot.objects, (object) => tableRow(kind, object, include, form, nowMs)).then((rows) =>
+    const rowForm = { form, include: includeObjectOf(exchange.info.query), nowMs: context.clock.nowMs() };
+    return eachOf(snapshot.objects, (object) => tableRow(kind, object, rowForm)).then((rows) =>
       sendWhole(exchange, form, Buffer.from(`${table(form, meta, columnDefinitions(kind.presented), rows)}\n`)),
     );
   }

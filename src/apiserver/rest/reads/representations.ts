@@ -39,9 +39,11 @@ export function includeObjectOf(query: URLSearchParams): IncludeObject {
   const value = query.get('includeObject') ?? '';
   if (value === '' || value === 'Metadata') return 'Metadata';
   if (value === 'None' || value === 'Object') return value;
+  const shown = JSON.stringify(value.slice(0, 64));
+  const expected = "must be 'Metadata', 'Object', 'None', or empty";
   throw new ApiError(
     'BadRequest',
-    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(value.slice(0, 64))}: must be 'Metadata', 'Object', 'None', or empty`,
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${shown}: ${expected}`,
   );
 }
 
@@ -70,15 +72,15 @@ export function columnDefinitions(definition: KindDefinition): string {
   );
 }
 
-export function tableRow(
-  kind: ServedKind,
-  object: CachedObject,
-  include: IncludeObject,
-  form: AnswerForm,
-  nowMs: number,
-): string {
+export interface RowForm {
+  readonly form: AnswerForm;
+  readonly include: IncludeObject;
+  readonly nowMs: number;
+}
+
+export function tableRow(kind: ServedKind, object: CachedObject, form: RowForm): string {
   const text = (): string => bytesAs(kind, object).toString('utf8');
-  return rowOf(kind.presented, object.parse<KubeObject>(), text, include, form, nowMs);
+  return rowOf(kind.presented, object.parse<KubeObject>(), text, form);
 }
 
 /** Like `tableRow`, for an object that is not cached. `text` is its JSON. */
@@ -86,16 +88,16 @@ export function rowOf(
   definition: KindDefinition,
   parsed: KubeObject,
   text: () => string,
-  include: IncludeObject,
-  form: AnswerForm,
-  nowMs: number,
+  { form, include, nowMs }: RowForm,
 ): string {
   const cells = columnsOf(definition).map((column) => column.cell(parsed, nowMs));
   let row = `{"cells":${JSON.stringify(cells)}`;
   if (include === 'None') row += ',"object":null';
   else if (include === 'Object') row += `,"object":${text()}`;
   else if (include === 'Metadata') {
-    row += `,"object":{"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}","metadata":${JSON.stringify(parsed.metadata)}}`;
+    const metadata = JSON.stringify(parsed.metadata);
+    const type = `"kind":"PartialObjectMetadata","apiVersion":"${metaApiVersion(form)}"`;
+    row += `,"object":{${type},"metadata":${metadata}}`;
   }
   return `${row}}`;
 }
@@ -107,7 +109,9 @@ export function table(
   definitions: string | undefined,
   rows: readonly string[],
 ): string {
-  return `{"kind":"Table","apiVersion":"${metaApiVersion(form)}","metadata":${listMeta},"columnDefinitions":${definitions ?? 'null'},"rows":[${rows.join(',')}]}`;
+  const type = `"kind":"Table","apiVersion":"${metaApiVersion(form)}"`;
+  const columns = `"columnDefinitions":${definitions ?? 'null'}`;
+  return `{${type},"metadata":${listMeta},${columns},"rows":[${rows.join(',')}]}`;
 }
 
 /** Renders a single object in the requested form. */
@@ -125,7 +129,7 @@ export function renderSingle(
     case 'PartialObjectMetadata':
       return protobuf ? partialEnvelope(form.version, object) : partialObject(object, form);
     case 'Table': {
-      const row = tableRow(kind, object, includeObjectOf(query), form, nowMs);
+      const row = tableRow(kind, object, { form, include: includeObjectOf(query), nowMs });
       return Buffer.from(
         table(form, `{"resourceVersion":"${object.revision}"}`, columnDefinitions(kind.presented), [row]),
       );

@@ -65,17 +65,21 @@ export function watch(
   const { cache } = kind;
   if (cache === undefined)
     throw new ApiError('MethodNotAllowed', 'the server does not allow this method on the requested resource');
-  return watchParts(context, exchange, kind, info, cache);
+  return watchParts(context, exchange, { kind, info, cache });
 }
 
-/** `cache`: cache of the watched objects or, with `expand`, of the objects that contain them. */
+export interface WatchedParts {
+  readonly kind: ServedKind;
+  readonly info: ResourceRequestInfo;
+  /** Cache of the watched objects or, with `expand`, of the objects that contain them. */
+  readonly cache: KindCache;
+  readonly expand?: Expansion;
+}
+
 export function watchParts(
   context: WatchContext,
   exchange: Exchange,
-  kind: ServedKind,
-  info: ResourceRequestInfo,
-  cache: KindCache,
-  expand?: Expansion,
+  { kind, info, cache, expand }: WatchedParts,
 ): Promise<void> {
   exchange.longRunning = true;
   const form = negotiateStream(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
@@ -172,7 +176,11 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
     }
     if (as === 'object') return frameEvent(type, bytesAs(this.#kind, object));
     if (this.#include === undefined) return frameEvent(type, partialObject(object, this.#form));
-    const row = tableRow(this.#kind, object, this.#include, this.#form, this.#context.clock.nowMs());
+    const row = tableRow(this.#kind, object, {
+      form: this.#form,
+      include: this.#include,
+      nowMs: this.#context.clock.nowMs(),
+    });
     const definitions = this.#definitionsSent ? undefined : columnDefinitions(this.#kind.presented);
     this.#definitionsSent = true;
     const meta = `{"resourceVersion":"${object.revision}"}`;
@@ -390,9 +398,9 @@ class WatchStream implements KindSubscriber, OpenWatch, PacedWatch {
             kind: this.#form.as === 'Table' ? 'Table' : 'PartialObjectMetadata',
           };
     const rest = kind === 'Table' ? ',"columnDefinitions":null,"rows":[]' : '';
-    return Buffer.from(
-      `{"type":"BOOKMARK","object":{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":{${annotations}"resourceVersion":"${revision}"}${rest}}}\n`,
-    );
+    const metadata = `{${annotations}"resourceVersion":"${revision}"}`;
+    const object = `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${metadata}${rest}}`;
+    return Buffer.from(`{"type":"BOOKMARK","object":${object}}\n`);
   }
 
   #bookmarkFrame(revision: number, initialEventsEnd: boolean): Buffer {

@@ -56,14 +56,19 @@ export function decodePatch(body: Buffer, form: PatchForm): JsonValue {
   }
 }
 
-/** Applies `patch` to the current object. The result is decoded like any request body. */
+export interface ObjectPatch {
+  readonly form: Exclude<PatchForm, 'apply'>;
+  readonly patch: JsonValue;
+  readonly strategy: WriteStrategy<KubeObject>;
+  /** Fields that the patch contains more than once. */
+  readonly duplicates: readonly string[];
+}
+
+/** Applies a patch to the current object. The result is decoded like any request body. */
 export function patchObject(
   context: WriteContext,
   request: WriteRequest,
-  form: Exclude<PatchForm, 'apply'>,
-  patch: JsonValue,
-  strategy: WriteStrategy<KubeObject>,
-  duplicates: readonly string[],
+  { form, patch, strategy, duplicates }: ObjectPatch,
 ): Promise<Updated> {
   const { kind } = request;
   let warned = false;

@@ -13,7 +13,8 @@ export function sendScale(context: Pick<ServerContext, 'clock'>, exchange: Excha
     return;
   }
   const include = includeObjectOf(exchange.info.query);
-  const row = rowOf(scales, scale, () => JSON.stringify(scale), include, form, context.clock.nowMs());
+  const rowForm = { form, include, nowMs: context.clock.nowMs() };
+  const row = rowOf(scales, scale, () => JSON.stringify(scale), rowForm);
   const metadata = JSON.stringify({ resourceVersion: scale.metadata?.resourceVersion ?? '' });
   exchange.sendBytes(200, Buffer.from(table(form, metadata, columnDefinitions(scales), [row])));
 }

@@ -59,7 +59,8 @@ export async function changeScale(
   const request = writeRequest(exchange, kind, info);
   const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
   const { body } = await readPatch(context, exchange, form, request);
-  await patchScale(context, exchange, request, mapping, form, body);
+  if (form === 'apply') await apply(context, exchange, request, mapping, body);
+  else await write(context, exchange, request, mapping, { next: patchedScale(request, mapping, form, body) });
 }
 
 function updateScale(
@@ -73,32 +74,28 @@ function updateScale(
   return write(context, exchange, request, mapping, { next: () => requested, whole: true });
 }
 
-function patchScale(
-  context: WriteContext,
-  exchange: Exchange,
+/** Returns a function that computes the Scale of the current object, with the patch applied. */
+function patchedScale(
   request: WriteRequest,
   mapping: ScaleMapping,
-  form: PatchForm,
+  form: Exclude<PatchForm, 'apply'>,
   patch: JsonValue,
-): Promise<void> {
-  if (form === 'apply') return apply(context, exchange, request, mapping, patch);
-  return write(context, exchange, request, mapping, {
-    next(current) {
-      const before = scaleOf(mapping, current);
-      const merged = (scale: JsonObject): JsonObject => mergePatch(scale, patch);
-      const patched =
-        form === 'json' ? jsonPatch(before, patch) : form === 'strategic' ? ofSameKind(before, merged) : merged(before);
-      const warnings: string[] = [];
-      const scale = decodePatched(
-        form,
-        patch,
-        () => decodeObject(scaleKind, patched, { validation: request.options.validation, warnings }) as Scale,
-      );
-      for (const each of warnings) if (!request.warnings.includes(each)) request.warnings.push(each);
-      checkName(request, scale);
-      return scale;
-    },
-  });
+): (current: KubeObject) => Scale {
+  return (current) => {
+    const before = scaleOf(mapping, current);
+    const merged = (scale: JsonObject): JsonObject => mergePatch(scale, patch);
+    const patched =
+      form === 'json' ? jsonPatch(before, patch) : form === 'strategic' ? ofSameKind(before, merged) : merged(before);
+    const warnings: string[] = [];
+    const scale = decodePatched(
+      form,
+      patch,
+      () => decodeObject(scaleKind, patched, { validation: request.options.validation, warnings }) as Scale,
+    );
+    for (const each of warnings) if (!request.warnings.includes(each)) request.warnings.push(each);
+    checkName(request, scale);
+    return scale;
+  };
 }
 
 function apply(

@@ -45,7 +45,7 @@ export const create: Handler = async (context, exchange, kind, info) => {
   if (info.name !== '') throw methodNotAllowed();
   const object = await readObject(context, exchange, kind, request);
   const created = await createObject(context, request, object);
-  sendObject(context, exchange, kind, created, form, 201);
+  sendObject(context, exchange, { kind, object: created, form, code: 201 });
 };
 
 export const update: Handler = async (context, exchange, kind, info) => {
@@ -60,12 +60,13 @@ export const update: Handler = async (context, exchange, kind, info) => {
       versionRequired: true,
       next: () => cloneJson(object) as KubeObject,
     });
-    sendObject(context, exchange, kind, updated.object, form, 200);
+    sendObject(context, exchange, { kind, object: updated.object, form });
   } catch (error) {
     const creates = kind.definition.allowCreateOnUpdate === true && info.subresource === '';
     if (!creates || !(error instanceof ApiError) || error.reason !== 'NotFound') throw error;
     await context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]);
-    sendObject(context, exchange, kind, await createObject(context, request, object), form, 201);
+    const created = await createObject(context, request, object);
+    sendObject(context, exchange, { kind, object: created, form, code: 201 });
   }
 };
 
@@ -89,8 +90,8 @@ export const patch: Handler = async (context, exchange, kind, info) => {
     if (request.options.force)
       throw invalidOptions('PatchOptions', [fieldError.forbidden('force', 'may not be specified for non-apply patch')]);
     const duplicates = kindOfPatch === 'json' ? [] : sentTwice(bytes, 'json', body, request);
-    const { object } = await patchObject(context, request, kindOfPatch, body, strategy, duplicates);
-    return sendObject(context, exchange, kind, object, form, 200);
+    const { object } = await patchObject(context, request, { form: kindOfPatch, patch: body, strategy, duplicates });
+    return sendObject(context, exchange, { kind, object, form });
   }
   const twice = sentTwice(bytes, 'yaml', body, request);
   if (twice.length > 0 && request.options.validation === 'Strict')
@@ -101,7 +102,7 @@ export const patch: Handler = async (context, exchange, kind, info) => {
   const applied = await applyObject(context, request, configurationOf(body, info.query), strategy, () =>
     context.authorization.requireEach(exchange.user, [{ ...actionAt(info), verb: 'create' }]),
   );
-  sendObject(context, exchange, kind, applied.object, form, applied.created ? 201 : 200);
+  sendObject(context, exchange, { kind, object: applied.object, form, code: applied.created ? 201 : 200 });
 };
 
 /** Duplicate fields of a patch. Empty if field validation is off. */
@@ -128,7 +129,7 @@ export const remove: Handler = async (context, exchange, kind, info) => {
     const { object, revision } = deleted;
     // The response shows the last state with the revision of the delete.
     const last = revision === undefined ? object : object.atRevision(revision);
-    sendObject(context, exchange, kind, await inServedVersion(kind, last), form, code);
+    sendObject(context, exchange, { kind, object: await inServedVersion(kind, last), form, code });
   }
 };
 
