@@ -11,17 +11,22 @@ const run = promisify(execFile);
 const openDescriptor = promisify(openFd);
 const { O_RDWR, O_WRONLY, O_NOCTTY, O_NONBLOCK } = constants;
 const STTY_MS = 5_000;
+/**
+ * Raw mode, eight data bits, no parity, one stop bit, no flow control. `raw` does not include the latter four, and an
+ * earlier user of the line, such as the pod of another claim, may have changed them.
+ */
+const SETTINGS = ['raw', '-echo', 'clocal', 'cread', 'cs8', '-parenb', '-cstopb', '-crtscts'];
 /** Delay before writing is retried while the line's buffer is full or flow control blocks the line. */
 const FULL_MS = 10;
 
 /**
- * Opens a serial line in raw mode at this speed. Reads use the event loop, so a silent line occupies no thread of the
+ * Opens a serial line in raw mode at this speed, regardless of its earlier settings. Reads use the event loop, so a silent line occupies no thread of the
  * pool.
  */
 export async function openSerial(path: string, baudRate: number): Promise<ByteStream> {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
   try {
-    await run('stty', ['-F', path, 'raw', '-echo', 'clocal', String(baudRate)], { env, timeout: STTY_MS });
+    await run('stty', ['-F', path, ...SETTINGS, String(baudRate)], { env, timeout: STTY_MS });
   } catch (error) {
     throw new CodedError('failed', `${path} at ${baudRate} baud: ${messageOf(error)}`);
   }

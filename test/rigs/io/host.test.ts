@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { createRigHost } from '../../../src/rigs/io/host.ts';
 import { startRecording } from '../../../src/rigs/io/recording.ts';
 
+const run = promisify(execFile);
 let directory: string;
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'rigs-'));
@@ -41,4 +46,21 @@ test("passes the arguments of a power command unchanged, and includes the comman
   assert.equal(await host.runPower('say'), '$(id); `id` two words');
   await assert.rejects(host.runPower('fail'), /command fail: exit code 2: .*no\/such\/file/);
   await assert.rejects(async () => host.runPower('other'), /rigPower has no command "other"; add it/);
+});
+
+test('opens a console with eight data bits, one stop bit and no flow control after another user has changed the line', async () => {
+  const path = join(directory, 'line');
+  const board = spawn('socat', [`PTY,link=${path},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
+  try {
+    while (!existsSync(path)) await setTimeout(20);
+    await run('stty', ['-F', path, 'cstopb', 'crtscts', 'icrnl', 'echo']);
+    const host = createRigHost({ directory, commands: new Map(), nowMs: () => 0 });
+    const line = await host.openSerial(path, 9_600);
+    const { stdout } = await run('stty', ['-F', path, '-a']);
+    for (const setting of ['-cstopb', '-crtscts', '-icrnl', '-echo', 'cs8', '-parenb', 'cread'])
+      assert.ok(stdout.split(/[\s;]+/).includes(setting), `${setting}: ${stdout}`);
+    line.destroy();
+  } finally {
+    board.kill();
+  }
 });
