@@ -48,6 +48,23 @@ test("passes the arguments of a power command unchanged, and includes the comman
   await assert.rejects(async () => host.runPower('other'), /rigPower has no command "other"; add it/);
 });
 
+test('kills a power command with its child processes at its time limit', async () => {
+  const pids = join(directory, 'pids');
+  const commands = new Map([
+    ['hangs', ['/bin/sh', '-c', `trap '' TERM; echo begun; sleep 60 & echo $! $$ > ${pids}; wait; sleep 60`]],
+    ['floods', ['/bin/sh', '-c', 'while true; do echo 0123456789; done']],
+  ]);
+  const host = createRigHost({ directory, commands, nowMs: () => 0, powerMs: 500 });
+  const remaining = async (): Promise<string[]> => {
+    const found = (await readFile(pids, 'utf8')).trim().split(/\s+/);
+    const states = found.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z'));
+    return (await Promise.all(states)).filter((state) => !/\) [ZX]/.test(state));
+  };
+  await assert.rejects(host.runPower('hangs'), /command hangs: has not ended within 0.5 s: begun/);
+  assert.deepEqual(await remaining(), []);
+  await assert.rejects(host.runPower('floods'), /command floods: has more than 65536 characters of output/);
+});
+
 test('opens a console with eight data bits, one stop bit and no flow control after another user has changed the line', async () => {
   const path = join(directory, 'line');
   const board = spawn('socat', [`PTY,link=${path},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
