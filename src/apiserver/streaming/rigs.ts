@@ -25,6 +25,8 @@ export type RigsContext = Pick<
 >;
 
 const MAX_ANSWER = 64 * 1024;
+/** Limit for one step: the time limit of a command on the node, and of the commands that it waits for. */
+const STEP_MS = 120_000;
 /**
  * Interval of the check that a claim still has its rig. A console may stay open this long after the claim has lost it.
  */
@@ -94,7 +96,11 @@ export function endWithClaim(context: RigsContext, info: ResourceRequestInfo, so
   context.clock.setTimer(CHECK_MS, check);
 }
 
-/** Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. */
+/**
+ * Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. A cycle
+ * that has begun is completed although the client disconnects or the deadline of its request passes, because otherwise
+ * the board would stay off.
+ */
 export async function switchRig(context: RigsContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   const action = POWER_ACTIONS.find((each) => each === info.query.get('action'));
   if (action === undefined) throw errors.badRequest(`action: must be one of ${POWER_ACTIONS.join(', ')}`);
@@ -102,15 +108,24 @@ export async function switchRig(context: RigsContext, exchange: Exchange, info: 
   const rig = rigOf(context, info);
   const name = rig.metadata?.name ?? '';
   const outputs: string[] = [];
-  for (const step of stepsOf(rig, action)) {
+  const steps = stepsOf(rig, action);
+  for (const step of steps) {
     const path = `/rigs/${encodeURIComponent(name)}/power?${step}`;
     const target = kubeletOf(context, nodeOfRig(rig), path);
-    const answer = await context.backends.request(backendRequest(target, 'POST', {}, exchange.signal), undefined);
-    const output = (await textOf(answer, MAX_ANSWER)).trim();
-    const status = answer.statusCode ?? 502;
-    if (status === 400 || status === 404) throw errors.badRequest(output);
-    if (status !== 200) throw new ApiError('InternalError', `rig "${name}": power ${action}: ${output}`);
-    if (output !== '') outputs.push(output);
+    const limit = new AbortController();
+    const timer = context.clock.setTimer(STEP_MS, () => limit.abort());
+    try {
+      const signal = steps.length > 1 ? limit.signal : AbortSignal.any([limit.signal, exchange.signal]);
+      const answer = await context.backends.request(backendRequest(target, 'POST', {}, signal), undefined);
+      const output = (await textOf(answer, MAX_ANSWER)).trim();
+      const status = answer.statusCode ?? 502;
+      if (status === 400 || status === 404) throw errors.badRequest(output);
+      if (status === 429) throw new ApiError('TooManyRequests', output);
+      if (status !== 200) throw new ApiError('InternalError', `rig "${name}": power ${action}: ${output}`);
+      if (output !== '') outputs.push(output);
+    } finally {
+      timer.cancel();
+    }
   }
   exchange.sendJson(200, {
     kind: 'Status',
