@@ -12,25 +12,50 @@ import type { KubeletRequest } from './port.ts';
 import { flag, type Route } from './routes.ts';
 
 const MAX_REST_MS = 10_000;
+/** Power requests of a rig that run or wait. */
+const MAX_POWER_REQUESTS = 4;
 
 export interface RigRequestsOptions {
-  readonly devices: NodeDevices | undefined;
-  readonly streaming: StreamingServer;
+  readonly devices: Pick<NodeDevices, 'rigHost' | 'fixture'> | undefined;
+  readonly streaming: Pick<StreamingServer, 'handleRemoteCommand'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export class RigRequests {
   readonly #options: RigRequestsOptions;
-  /** Functions that end the open console, by rig. */
-  readonly #consoles = new Map<string, () => void>();
+  /** Consoles that are open or being opened, by device. */
+  readonly #consoles = new Map<string, { end: () => void }>();
+  /** Last power request of each rig, and the number of requests that have not ended. */
+  readonly #switching = new Map<string, { readonly ended: Promise<unknown>; readonly requests: number }>();
 
   constructor(options: RigRequestsOptions) {
     this.#options = options;
   }
 
-  /** Resolves with the output of the command. Throws HttpErrors. */
-  async power({ rig = '', query }: Route): Promise<string> {
+  /**
+   * Resolves with the output of the command. Requests for a rig are executed one after the other. A request whose client
+   * has disconnected before its turn is not executed. Throws HttpErrors.
+   */
+  power(route: Route, signal: AbortSignal): Promise<string> {
+    const { rig = '' } = route;
+    const { ended = Promise.resolve(), requests = 0 } = this.#switching.get(rig) ?? {};
+    if (requests >= MAX_POWER_REQUESTS)
+      throw new HttpError(429, `rig ${rig}: ${requests} power requests have not ended; wait for them`);
+    const turn = ended.then(() => {
+      signal.throwIfAborted();
+      return this.#switch(route);
+    });
+    const done = turn.catch(ignore('the error is returned for its own request')).then(() => {
+      const last = this.#switching.get(rig);
+      if (last === undefined || last.requests <= 1) this.#switching.delete(rig);
+      else this.#switching.set(rig, { ...last, requests: last.requests - 1 });
+    });
+    this.#switching.set(rig, { ended: done, requests: requests + 1 });
+    return turn;
+  }
+
+  async #switch({ rig = '', query }: Route): Promise<string> {
     const host = this.#host();
     const { log, clock } = this.#options;
     const rest = Number(query.get('rest') ?? '0');
@@ -63,35 +88,48 @@ export class RigRequests {
     const requested = { stdin: flag(query, 'input'), stdout: flag(query, 'output'), stderr: false, tty: true };
     await this.#options.streaming.handleRemoteCommand(request, socket, head, requested, async () => {
       // A serial line has one reader. End the session of the earlier request, because the later one now holds the rig's
-      // claim.
-      this.#consoles.get(rig)?.();
-      const line = await host.openSerial(path, baudRate);
-      let recording: Recording;
+      // claim. The earlier request may still be opening the line.
+      this.#consoles.get(path)?.end();
+      const console = { end: () => {} };
+      this.#consoles.set(path, console);
       try {
-        recording = await host.record(rig);
+        const line = await host.openSerial(path, baudRate);
+        try {
+          if (this.#consoles.get(path) !== console) throw new Error(`rig ${rig}: a later request opened the console`);
+          return this.#session(rig, path, console, line, await recordingOf(host, rig));
+        } catch (error) {
+          line.destroy();
+          throw error;
+        }
       } catch (error) {
-        line.destroy();
-        throw new Error(`the console cannot be recorded: ${messageOf(error)}`);
+        if (this.#consoles.get(path) === console) this.#consoles.delete(path);
+        throw error;
       }
-      return this.#session(rig, line, recording);
     });
   }
 
-  #session(rig: string, line: ByteStream, recording: Recording): ProcessStreams {
+  #session(
+    rig: string,
+    path: string,
+    console: { end: () => void },
+    line: ByteStream,
+    recording: Recording,
+  ): ProcessStreams {
     const { log } = this.#options;
     const ended = Promise.withResolvers<number>();
     let open = true;
     const close = (): void => {
       if (!open) return;
       open = false;
-      if (this.#consoles.get(rig) === close) this.#consoles.delete(rig);
+      if (this.#consoles.get(path) === console) this.#consoles.delete(path);
       line.destroy();
       ended.resolve(0);
       void recording
         .close()
         .catch(ignore('the console has ended, and the recording is on disk as far as it was written'));
     };
-    this.#consoles.set(rig, close);
+    console.end = close;
+    if (this.#consoles.get(path) !== console) close();
     let isRecorded = true;
     const recorded = async function* (): AsyncGenerator<Uint8Array> {
       try {
@@ -129,5 +167,13 @@ export class RigRequests {
     if (found === undefined) throw new HttpError(404, `fixture ${fixture} is unplugged; plug it in`);
     if (found.node === undefined) throw new HttpError(400, `fixture ${fixture} has no device node`);
     return found.node.hostPath;
+  }
+}
+
+async function recordingOf(host: RigHost, rig: string): Promise<Recording> {
+  try {
+    return await host.record(rig);
+  } catch (error) {
+    throw new Error(`the console cannot be recorded: ${messageOf(error)}`, { cause: error });
   }
 }

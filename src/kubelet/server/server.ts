@@ -277,7 +277,7 @@ export class KubeletServer {
         return;
       case 'rigPower':
         if (request.method !== 'POST') throw new HttpError(405, 'Method Not Allowed');
-        sendText(response, await this.rigs.power(route));
+        sendText(response, await this.rigs.power(route, signal));
         return;
       case 'rigRecordings':
         request.resume();
