@@ -97,9 +97,9 @@ export function endWithClaim(context: RigsContext, info: ResourceRequestInfo, so
 }
 
 /**
- * Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command. A cycle
- * that has begun is completed although the client disconnects or the deadline of its request passes, because otherwise
- * the board would stay off.
+ * Handles `POST …/power?action=on|off|cycle`. The message of the returned Status is the output of the command.
+ * A cycle that has begun is completed although the client disconnects or the deadline of its request passes, because
+ * otherwise the board would stay off.
  */
 export async function switchRig(context: RigsContext, exchange: Exchange, info: ResourceRequestInfo): Promise<void> {
   const action = POWER_ACTIONS.find((each) => each === info.query.get('action'));

@@ -34,8 +34,8 @@ export class RigRequests {
   }
 
   /**
-   * Resolves with the output of the command. Requests for a rig are executed one after the other. A request whose client
-   * has disconnected before its turn is not executed. Throws HttpErrors.
+   * Resolves with the output of the command. Requests for a rig are executed one after the other. A request whose
+   * client has disconnected before its turn is not executed. Throws HttpErrors.
    */
   power(route: Route, signal: AbortSignal): Promise<string> {
     const { rig = '' } = route;

@@ -191,9 +191,10 @@ export class KubeletServer {
     const route = routeOf(request.method ?? 'GET', request.url ?? '/');
     if (route === undefined) throw new HttpError(404, '404 page not found');
     if (!(await access.authorize(caller, route.verb, route.subresources))) {
+      const subresources = `[${route.subresources.join(' ')}]`;
       throw new HttpError(
         403,
-        `Forbidden (user=${caller.name}, verb=${route.verb}, resource=nodes, subresource(s)=[${route.subresources.join(' ')}])`,
+        `Forbidden (user=${caller.name}, verb=${route.verb}, resource=nodes, subresource(s)=${subresources})`,
       );
     }
     if (!route.methods.includes(request.method ?? 'GET')) throw new HttpError(405, 'Method Not Allowed');

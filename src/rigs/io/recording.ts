@@ -3,6 +3,8 @@ import type { Recording } from '../rig-host-port.ts';
 
 const DEFAULT_FILE_BYTES = 10 * 1024 * 1024;
 const DEFAULT_FILES = 20;
+/** Largest number in the name of a file. */
+const MAX_PARTS = 999_999;
 
 export interface RecordingOptions {
   readonly directory: string;
@@ -31,16 +33,29 @@ export async function startRecording({
   let part = 0;
   let bytes = 0;
   let path = '';
+  /** Creates the next file. After a change of the host's clock, a file with this time may exist already. */
+  const create = async (): Promise<FileHandle> => {
+    for (;;) {
+      const name = part === 0 ? `${started}.log` : `${started}-${String(part).padStart(4, '0')}.log`;
+      part += 1;
+      try {
+        const file = await open(`${directory}/${name}`, 'ax', 0o600);
+        path = `${directory}/${name}`;
+        return file;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || part > MAX_PARTS) throw error;
+      }
+    }
+  };
   const next = async (): Promise<FileHandle> => {
-    const name = part === 0 ? `${started}.log` : `${started}-${String(part).padStart(4, '0')}.log`;
-    part += 1;
     bytes = 0;
     writing.delete(path);
-    path = `${directory}/${name}`;
-    const file = await open(path, 'ax', 0o600);
+    const file = await create();
     writing.add(path);
     const names = (await readdir(directory)).filter((each) => each.endsWith('.log')).sort(byTime);
-    for (const old of names.slice(0, Math.max(0, names.length - maxFiles))) await rm(`${directory}/${old}`);
+    // Before the host's clock is set, the new file has the oldest name.
+    const old = names.slice(0, Math.max(0, names.length - maxFiles)).map((name) => `${directory}/${name}`);
+    for (const each of old) if (!writing.has(each)) await rm(each);
     return file;
   };
   let file = await next();

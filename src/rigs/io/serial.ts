@@ -20,8 +20,8 @@ const SETTINGS = ['raw', '-echo', 'clocal', 'cread', 'cs8', '-parenb', '-cstopb'
 const FULL_MS = 10;
 
 /**
- * Opens a serial line in raw mode at this speed, regardless of its earlier settings. Reads use the event loop, so a silent line occupies no thread of the
- * pool.
+ * Opens a serial line in raw mode at this speed, regardless of its earlier settings. Reads use the event loop, so a
+ * silent line occupies no thread of the pool.
  */
 export async function openSerial(path: string, baudRate: number): Promise<ByteStream> {
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };

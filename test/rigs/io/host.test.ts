@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true, force: true }));
 
-test('rotates the files of a console recording, deletes the oldest files, and creates files with mode 0600', async () => {
+test('rotates the files of a console recording with mode 0600, and deletes the oldest files', async () => {
   const at = join(directory, 'bench');
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFileBytes: 4, maxFiles: 3 });
@@ -35,6 +35,24 @@ test('rotates the files of a console recording, deletes the oldest files, and cr
   const kept = (await readdir(at)).sort();
   assert.equal(kept.length, 3);
   assert.equal(await readFile(join(at, kept[2] ?? ''), 'utf8'), 'new');
+});
+
+test("keeps the current recording although the host's clock is behind or repeats a time", async () => {
+  const at = join(directory, 'wrong-clock');
+  const record = async (nowMs: number, text: string): Promise<void> => {
+    const recording = await startRecording({ directory: at, nowMs: () => nowMs, maxFiles: 2 });
+    await recording.write(Buffer.from(text));
+    await recording.close();
+  };
+  const texts = async () =>
+    (await Promise.all((await readdir(at)).map((name) => readFile(join(at, name), 'utf8')))).sort();
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  await record(now, 'one');
+  await record(now + 1, 'two');
+  await record(0, 'without a clock');
+  assert.deepEqual(await texts(), ['one', 'two', 'without a clock']);
+  await record(now + 1, 'again');
+  assert.deepEqual(await texts(), ['again', 'two']);
 });
 
 test("passes the arguments of a power command unchanged, and includes the command's output in an error", async () => {
@@ -65,7 +83,7 @@ test('kills a power command with its child processes at its time limit', async (
   await assert.rejects(host.runPower('floods'), /command floods: has more than 65536 characters of output/);
 });
 
-test('opens a console with eight data bits, one stop bit and no flow control after another user has changed the line', async () => {
+test('resets the settings of a line that another user has changed when a console opens', async () => {
   const path = join(directory, 'line');
   const board = spawn('socat', [`PTY,link=${path},rawer`, 'EXEC:cat'], { stdio: 'ignore' });
   try {
