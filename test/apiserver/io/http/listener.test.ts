@@ -8,7 +8,10 @@ import { createAuthority, issue, lifetimeFrom } from '../../../../src/pki/certif
 
 const validity = lifetimeFrom(Date.now(), 1);
 
-async function listening(headersTimeoutMs: number, more: { readonly withoutHttp2?: boolean } = {}) {
+async function listening(
+  headersTimeoutMs: number,
+  more: { readonly withoutHttp2?: boolean; readonly maxHeaderBytes?: number } = {},
+) {
   const ca = await createAuthority('ca', validity);
   const pair = await issue(ca, {
     subject: { commonName: 'x' },
@@ -81,6 +84,21 @@ describe('listener', () => {
     }
   });
 
+  it('responds to request headers above the limit while the client is still sending', async () => {
+    const { listener } = await listening(5_000, { maxHeaderBytes: 65_536 });
+    try {
+      for (const kilobytes of [70, 120, 4_000]) {
+        const header = `X: ${'y'.repeat(1_020)}\r\n`.repeat(kilobytes);
+        const text = await talk(listener.port, `GET / HTTP/1.1\r\nHost: x\r\n${header}\r\n`);
+        assert.match(text, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/, `${kilobytes} KB`);
+        assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1);
+      }
+      assert.match(await talk(listener.port, 'GE(T / HTTP/1.1\r\n\r\n'), /^HTTP\/1\.1 400 Bad Request\r\n/);
+    } finally {
+      await listener.close(100);
+    }
+  });
+
   it('rejects a request whose HTTP version differs from the negotiated version', async () => {
     const { listener } = await listening(5_000);
     try {
@@ -96,7 +114,7 @@ describe('listener', () => {
     }
   });
 
-  it('the listener reports the certificate chain of a client only if it ends at a configured CA, and reloads the CAs', async () => {
+  it('reports the certificate chain of a client only if it ends at a configured CA, and reloads the CAs', async () => {
     const { listener, ca, chains } = await listening(5_000);
     const other = await createAuthority('other', validity);
     const client = await issue(other, { subject: { commonName: 'c' }, usages: ['client'], validity });
