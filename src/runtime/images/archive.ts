@@ -4,18 +4,25 @@
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { adding, counted, type OnProgress } from '../../base/command-line/progress.ts';
 import { messageOf } from '../../base/errors.ts';
+import { contentDigest } from '../../wire/digest.ts';
 import { RuntimeError } from '../port.ts';
 import { MAX_DOCUMENT_BYTES, objectOf, type ParsedConfig, parseImageConfig, parseManifest } from './image-config.ts';
 import type { LayerSource } from './layers/layers.ts';
 import { strings } from './layout.ts';
 import { choosePlatform, type Platform } from './platforms.ts';
+import { roomAt } from './registry/blob-download.ts';
 
 const BLOCK = 512;
 const MAX_MEMBERS = 10_000;
+/** Decompressed bytes between two checks of the free space. */
+const CHECK_SPACE_BYTES = 64 * 1024 ** 2;
+const FOR_SCRATCH = { flags: 'wx', mode: 0o600 } as const;
 
 export interface ArchivedImage {
   /** Bytes of the configuration, from which the caller computes its digest. */
@@ -88,23 +95,29 @@ async function readOci(
   source: LayerMember,
   host: Platform,
 ): Promise<readonly ArchivedImage[]> {
-  const blob = (digest: string): string => `blobs/sha256/${digest.slice('sha256:'.length)}`;
+  const nameOf = (digest: string): string => `blobs/sha256/${digest.slice('sha256:'.length)}`;
+  const blob = async (digest: string): Promise<Buffer> => {
+    const bytes = await read(nameOf(digest));
+    const found = contentDigest(bytes);
+    if (found !== digest) throw bad(path, `${nameOf(digest)} has digest ${found}`);
+    return bytes;
+  };
   const index = parseManifest(await read('index.json'), `${path}: index.json`);
   if (index.kind !== 'index') throw bad(path, 'index.json lists no manifests');
   const images: ArchivedImage[] = [];
   for (const descriptor of index.manifests) {
-    let manifest = parseManifest(await read(blob(descriptor.digest)), `${path}: ${descriptor.digest}`);
+    let manifest = parseManifest(await blob(descriptor.digest), `${path}: ${descriptor.digest}`);
     if (manifest.kind === 'index') {
       const chosen = choosePlatform(manifest.manifests, host);
       if (chosen === undefined) throw bad(path, `no image found for linux/${host.architecture}`);
-      manifest = parseManifest(await read(blob(chosen.digest)), `${path}: ${chosen.digest}`);
+      manifest = parseManifest(await blob(chosen.digest), `${path}: ${chosen.digest}`);
       if (manifest.kind === 'index') throw bad(path, 'nested indexes are not supported');
     }
     const names = ['io.containerd.image.name', 'org.opencontainers.image.ref.name'].flatMap(
       (key) => descriptor.annotations.get(key) ?? [],
     );
-    const configBytes = await read(blob(manifest.config.digest));
-    const layers = manifest.layers.map((layer) => blob(layer.digest));
+    const configBytes = await blob(manifest.config.digest);
+    const layers = manifest.layers.map((layer) => nameOf(layer.digest));
     images.push(assemble(path, configBytes, layers, names.slice(0, 1), source));
   }
   return images;
@@ -136,16 +149,18 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
   let offset = 0;
   let longName: string | undefined;
   let longLink: string | undefined;
+  let longSize: number | undefined;
   while (offset + BLOCK <= total) {
     await file.read(header, 0, BLOCK, offset);
     if (header.every((byte) => byte === 0)) break;
     if (!checksumMatches(header)) throw bad(path, `damaged at byte ${offset}, or not a tar archive`);
-    const size = numberField(header, 124, 12);
-    const body = offset + BLOCK;
-    if (size < 0 || body + size > total) throw bad(path, 'the archive is truncated');
     const type = String.fromCharCode(header[156] ?? 0);
+    const isExtended = type === 'x' || type === 'L' || type === 'K';
+    const size = (isExtended ? undefined : longSize) ?? numberField(header, 124, 12);
+    const body = offset + BLOCK;
+    if (!Number.isSafeInteger(size) || size < 0 || body + size > total) throw bad(path, 'the archive is truncated');
     offset = body + Math.ceil(size / BLOCK) * BLOCK;
-    if (type === 'x' || type === 'L' || type === 'K') {
+    if (isExtended) {
       if (size > 1024 * 1024) throw bad(path, 'an extended header is too large');
       const bytes = Buffer.alloc(size);
       await file.read(bytes, 0, size, body);
@@ -155,6 +170,8 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
         const records = paxRecords(bytes);
         longName = records.get('path') ?? longName;
         longLink = records.get('linkpath') ?? longLink;
+        const text = records.get('size');
+        if (text !== undefined) longSize = /^\d+$/.test(text) ? Number(text) : -1;
       }
       continue;
     }
@@ -167,6 +184,7 @@ async function indexMembers(file: FileHandle, path: string): Promise<ReadonlyMap
       links.set(name, linkTarget(name, type, longLink ?? textField(header, 157, 100)));
     longName = undefined;
     longLink = undefined;
+    longSize = undefined;
     if (members.size + links.size > MAX_MEMBERS) throw bad(path, `more than ${MAX_MEMBERS} members`);
   }
   for (const [name, target] of links) {
@@ -247,11 +265,27 @@ async function decompressed(path: string, scratch: string, onProgress?: OnProgre
   try {
     const inflate = gzip ? createGunzip() : createZstdDecompress();
     const source = counted(createReadStream(path), adding((await stat(path)).size, onProgress));
-    await pipeline(source, inflate, createWriteStream(scratch, { flags: 'wx', mode: 0o600 }));
+    await pipeline(source, inflate, withinSpace(dirname(scratch)), createWriteStream(scratch, FOR_SCRATCH));
   } catch (error) {
     throw bad(path, messageOf(error));
   }
   return scratch;
+}
+
+/** Passes data on until it would use the space that is kept free, because a small archive can contain any amount. */
+function withinSpace(directory: string): Transform {
+  let unchecked = CHECK_SPACE_BYTES;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      unchecked += chunk.length;
+      if (unchecked < CHECK_SPACE_BYTES) return done(null, chunk);
+      unchecked = 0;
+      roomAt(directory).then(
+        (bytes) => (bytes > 0 ? done(null, chunk) : done(new Error('no space left on device'))),
+        (error: unknown) => done(error instanceof Error ? error : new Error(messageOf(error))),
+      );
+    },
+  });
 }
 
 function parseJson(bytes: Buffer, path: string, what: string): unknown {
