@@ -100,21 +100,31 @@ export const holdFile = (layout: StoreLayout, holder: string): string =>
 /** Writes atomically but not durably: after a power failure the file may be absent or empty. */
 export async function writeWhole(layout: StoreLayout, path: string, content: string): Promise<void> {
   const temporary = join(layout.tmp, temporaryName(layout));
-  await writeFile(temporary, content, { flag: 'wx', mode: 0o600 });
-  await rename(temporary, path);
+  try {
+    await writeFile(temporary, content, { flag: 'wx', mode: 0o600 });
+    await rename(temporary, path);
+  } catch (error) {
+    await removeFile(temporary);
+    throw error;
+  }
 }
 
 /** Writes atomically and durably: temporary file, fsync, rename, fsync of the directory. */
 export async function writeDurably(layout: StoreLayout, path: string, content: string): Promise<void> {
   const temporary = join(layout.tmp, temporaryName(layout));
-  const file = await open(temporary, 'wx', 0o600);
   try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await removeFile(temporary);
+    throw error;
   }
-  await rename(temporary, path);
   await syncDirectory(dirname(path));
 }
 

@@ -95,3 +95,18 @@ test('ends the decompression of an archive before it fills the file system', { s
     assert.deepEqual(await readdir(join(root, 'tmp')), []);
   }
 });
+
+test('leaves no temporary files in the store when a write fails', { skip }, async (t) => {
+  const root = join(scratch, 'full');
+  await mkdir(root);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'full', root]);
+  t.after(() => execFileSync('umount', [root]));
+  const store = storeAt(root);
+  const layer = await tarBytes([file('a', 'x')]);
+  const image = ociImage([{ bytes: layer, diffId: sha256(layer) }]);
+  await store.importArchive(await written('fits.tar', await ociArchive(image, 'lab/fits:1')));
+  await writeFile(join(root, 'filler'), Buffer.alloc(8 * 1024 ** 2)).catch(() => undefined);
+  await assert.rejects(store.pin('lab/fits:1', true), /ENOSPC/);
+  await assert.rejects(store.hold('lab/fits:1', 'container'), /ENOSPC/);
+  assert.deepEqual(await readdir(join(root, 'tmp')), []);
+});
