@@ -78,14 +78,16 @@ describe('malicious and unusual clients', () => {
   });
 
   it('rejects requests with oversized headers', async () => {
-    // The response may be lost when the connection is reset with unread bytes; only the rejection matters.
-    const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`);
-    assert.match(text, /^(?:HTTP\/1\.1 431 .*)?$/s);
+    for (const length of [66_000, 70_000, 1_000_000]) {
+      const text = await raw(`GET /version HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(length)}\r\n\r\n`);
+      assert.match(text, /^HTTP\/1\.1 431 .*$/s, `${length}`);
+    }
   });
 
   it('rejects a body that is too large before the body has arrived, and closes the connection', async () => {
     const text = await raw(
-      'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n\r\n{',
+      'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\n' +
+        'Content-Type: application/json\r\nContent-Length: 99999999\r\n\r\n{',
     );
     assert.match(text, /^HTTP\/1\.1 413 /);
     assert.match(text, /connection: close/i);
@@ -94,7 +96,8 @@ describe('malicious and unusual clients', () => {
   it('stops reading a chunked body at the limit', async () => {
     const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`;
     const text = await raw(
-      `POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(60)}`,
+      'POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\n' +
+        `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(60)}`,
     );
     assert.match(text, /^HTTP\/1\.1 413 /);
   });

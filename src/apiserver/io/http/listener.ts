@@ -2,7 +2,7 @@
  * One TLS port for HTTP/2 and HTTP/1.1. kubectl and client-go use HTTP/2; upgrades (SPDY, WebSocket) and most load
  * generators use HTTP/1.1. A client certificate is requested but optional, because a client may send a token instead.
  */
-import { type IncomingMessage, type ServerOptions, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
 import {
   constants,
   createSecureServer,
@@ -19,6 +19,7 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import { endSocket } from '../../../wire/connections/end-socket.ts';
 import { ConnectionGate, type GatedConnection, type GateLimits } from '../../../wire/connections/gate.ts';
 import { GatedServer } from '../../../wire/connections/gated-server.ts';
+import { refuseMalformed } from '../../../wire/connections/malformed-requests.ts';
 import { WebSocketAnswer } from '../../../wire/websocket/websocket-answer.ts';
 import type { HttpRequest, HttpResponse, Listener, ListenOptions, TlsMaterial } from '../../port.ts';
 import { Http1Message } from './message.ts';
@@ -53,13 +54,6 @@ const SENT_CHECK_MS = 20;
  * accepts these versions.
  */
 const VERSION_NOT_SUPPORTED = 505;
-const BAD_REQUEST = 400;
-/** Status codes of malformed messages by the code of the parser's error, as in Node. */
-const MALFORMED: ReadonlyMap<string | undefined, number> = new Map([
-  ['HPE_HEADER_OVERFLOW', 431],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 413],
-  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
-]);
 
 /** Adds `destroyed` to HTTP/2 responses, as HTTP/1.1 responses have it: true when the client has disconnected. */
 class Http2Response<Request extends Http2ServerRequest = Http2ServerRequest> extends Http2ServerResponse<Request> {}
@@ -163,7 +157,7 @@ class HttpsListener implements Listener {
       if (isHttp2(request)) this.#requested2(request, answer);
       else this.#requested1(requestOf(request), answer);
     });
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => this.#malformed(error, socket));
+    refuseMalformed(this.#server, (socket) => this.#isResponding(socket as TLSSocket));
     this.#server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) =>
       this.#upgraded(request, duplex as TLSSocket, head),
     );
@@ -260,22 +254,10 @@ class HttpsListener implements Listener {
     this.#options.request(request, response, connection);
   }
 
-  /**
-   * Answers a message that the parser rejected. The response of Node would be lost if the client is still sending,
-   * because Node closes the connection immediately.
-   */
-  #malformed(error: NodeJS.ErrnoException, socket: TLSSocket): void {
-    // The parser reports the rest of the message too.
-    if (socket.writableEnded) return;
+  /** Whether a response has started on the connection, or the connection is not admitted. */
+  #isResponding(socket: TLSSocket): boolean {
     const connection = this.#gated.of(socket);
-    const isInResponse =
-      connection !== undefined && connection.inFlight > 0 && connection.response?.headersSent === true;
-    if (connection === undefined || isInResponse || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const code = MALFORMED.get(error.code) ?? BAD_REQUEST;
-    endSocket(socket, `HTTP/1.1 ${code} ${STATUS_CODES[code]}\r\nConnection: close\r\n\r\n`);
+    return connection === undefined || (connection.inFlight > 0 && connection.response?.headersSent === true);
   }
 
   #requested2(request: Http2ServerRequest, response: HttpResponse): void {

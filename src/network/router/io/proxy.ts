@@ -11,6 +11,7 @@ import { createSecureContext, type SecureContext, type TLSSocket } from 'node:tl
 import { peerAddress, peerNetwork } from '../../../base/addresses/addresses.ts';
 import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import { ResponsesInProgress, refuseMalformed } from '../../../wire/connections/malformed-requests.ts';
 import type { Backend, Balancing, Certificate, RoutingView } from '../core/port.ts';
 import type { ProxyFactory, ProxySettings, RoutingProxy } from '../port.ts';
 import { SecureContexts } from './certificates.ts';
@@ -61,6 +62,7 @@ class NodeProxy implements RoutingProxy {
   readonly #upstreams = new Upstreams();
   readonly #contexts = new SecureContexts();
   readonly #pending = new PendingConnections(() => performance.now());
+  readonly #responses = new ResponsesInProgress();
   readonly #connections: Shares;
   readonly #sources = new WeakMap<Socket, string>();
   readonly #plain: HttpServer;
@@ -107,8 +109,10 @@ class NodeProxy implements RoutingProxy {
     };
     this.#plain = createHttpServer(limits, (request, response) => {
       this.#pending.done(request.socket);
+      this.#responses.add(request.socket, response);
       this.#proxy.handle(request, response, 'http');
     });
+    refuseMalformed(this.#plain, this.#responses.isBusy);
     this.#plain.on('upgrade', (request: IncomingMessage, client: Duplex, head: Buffer) => {
       this.#pending.done(request.socket);
       upgrade(this.#proxy, this.#parts, request, client, head, 'http');
@@ -183,8 +187,12 @@ class NodeProxy implements RoutingProxy {
       },
     };
     const server = createSecureServer(options, (request, response) => {
-      this.#pending.done(this.#rawSocketOf(request.socket as TLSSocket));
-      if (!isHttp2(request)) return this.#proxy.handle(request, response, 'https');
+      const socket = request.socket as TLSSocket;
+      this.#pending.done(this.#rawSocketOf(socket));
+      if (!isHttp2(request)) {
+        this.#responses.add(socket, response);
+        return this.#proxy.handle(request, response, 'https');
+      }
       // Thousands of streams can be opened and reset within one packet. They end before the next turn of the event
       // loop, so that no server gets a request for them.
       request.on('error', () => {});
@@ -199,6 +207,7 @@ class NodeProxy implements RoutingProxy {
     });
     // Node does not apply this option to the HTTP/1 connections of a server for HTTP/2.
     Object.assign(server, { shouldUpgradeCallback: mayUpgrade });
+    refuseMalformed(server, this.#responses.isBusy);
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('sessionError', () => {});
     server.on('session', (session) => {
@@ -310,7 +319,8 @@ class NodeProxy implements RoutingProxy {
 }
 
 /**
- * An upgrade to HTTP/2 would bypass the route's rules, so such a request is served without the upgrade (RFC 9113 §3.1).
+ * An upgrade to HTTP/2 would bypass the route's rules, so such a request is served without the upgrade (RFC 9113
+ * §3.1).
  */
 const mayUpgrade = ({ headers }: IncomingMessage): boolean =>
   !(headers.upgrade ?? '').split(',').some((each) => /^\s*(?:h2c?|http\b)/i.test(each));

@@ -248,7 +248,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
   });
 
   for (const secure of [false, true])
-    test(`rejects requests that router and server could parse differently, ${secure ? 'with' : 'without'} TLS`, async () => {
+    test(`rejects requests that router and server could parse differently, ${secure ? 'with' : 'no'} TLS`, async () => {
       for (const bytes of REFUSED) {
         seen = '';
         const text = await raw(bytes, /^HTTP\/1\.1 \d+/, 3_000, secure);
@@ -259,6 +259,14 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
       }
       await isAlive();
     });
+
+  test('responds to oversized headers with 431 on both ports, although the client still sends', async () => {
+    for (const secure of [false, true])
+      for (const length of [33_000, 70_000, 1_000_000]) {
+        const request = `GET / HTTP/1.1\r\nHost: web.apps.test\r\nX-A: ${'a'.repeat(length)}\r\n\r\n`;
+        assert.match(await raw(request, /\r\n\r\n/, 3_000, secure), /^HTTP\/1\.1 431 /, `${secure} ${length}`);
+      }
+  });
 
   test('sends lengths without leading zeros to the server', async () => {
     seen = '';
@@ -300,7 +308,7 @@ describe('hostile peers', { timeout: 60_000, concurrency: false }, () => {
     assert.match(await raw('GET / HTTP/1.1\r\nHost: web.apps.test..\r\n\r\n', /<\/html>/), /^HTTP\/1\.1 503 /);
   });
 
-  test('treats an upgrade to h2c as a plain request, and starts no upgrade before earlier responses are sent', async () => {
+  test('treats an upgrade to h2c as a plain request; starts no upgrade before earlier responses are sent', async () => {
     for (const [upgrade, connection] of [
       ['h2c', 'Upgrade, HTTP2-Settings'],
       ['websocket, H2C', 'Upgrade'],
