@@ -50,7 +50,7 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
     network: runtime.network,
     addresses,
     log,
-    lost: restorer.lost,
+    lost: (line) => restorer.lost(line),
   });
   const proxy = hostProxy(parts);
   gossip.followFailed((names) => proxy.setFailedNodes(names));
@@ -61,7 +61,12 @@ export function startNetworkServices(parts: NetworkServicesParts): NetworkServic
   const dns = hostDns({ settings, informers, clock, random, log: log.named('dns') });
   const dnsStarted = dns.start();
   return {
-    verifiers: [proxy.verify, runtime.policies.verify, () => podRoutes.verify(), () => dns.verify()],
+    verifiers: [
+      (damaged) => proxy.verify(damaged),
+      (damaged) => runtime.policies.verify(damaged),
+      () => podRoutes.verify(),
+      () => dns.verify(),
+    ],
     async stop(keepPods) {
       const rules = { keepRules: keepPods };
       const routed = podRoutes.stop({ keepRoutes: keepPods });
