@@ -10,6 +10,7 @@ import { resources } from '../../api/resources.ts';
 import { loadSigningKey, signToken } from '../../apiserver/authentication/jwt.ts';
 import { decodeJson, list, text as string } from '../../base/decode.ts';
 import { CodedError } from '../../base/errors.ts';
+import { omitUndefined } from '../../base/json/omit-fields.ts';
 import type { Log } from '../../base/log.ts';
 import {
   Competition,
@@ -74,125 +75,139 @@ export interface ComponentOptions {
  * Starts the controllers and the scheduler with the files of master-config.yaml. Throws CodedErrors that name the file
  * and the field.
  */
-export async function startControllers({
-  configFile,
-  agentSocket,
-  places,
-  log,
-  onFatal,
-}: ComponentOptions): Promise<Component> {
+export async function startControllers(options: ComponentOptions): Promise<Component> {
+  const { configFile, agentSocket, log, onFatal } = options;
   const config = await readMasterConfig(configFile);
   const at = (path: string): string => resolveRelativeTo(configFile, path);
-  const signer = config.controllerConfig?.signer;
-  if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
-  const [certPem, keyPem, rootCaPem, kubeletCaPem, tokenKeyPem] = await Promise.all([
-    readReferenced(at(signer.certFile), configFile),
-    readSecret(at(signer.keyFile), configFile),
-    readReferenced(at(config.serviceAccountConfig.masterCA), configFile),
-    readReferenced(at(config.kubeletClientInfo.ca), configFile),
-    readSecret(at(config.serviceAccountConfig.privateKeyFile), configFile),
-  ]);
-  const tokenKey = loadSigningKey(tokenKeyPem);
-  const context = { clock, random, log };
-  const controllersClient = await openClient(
-    at(config.masterClients.openshiftLoopbackKubeConfig),
-    'kube-controller-manager/hyperedge',
-    context,
-  );
-  const schedulerClient = await openClient(
-    at(config.masterClients.schedulerKubeConfig),
-    'kube-scheduler/hyperedge',
-    context,
-  );
+  const authority = await readAuthority(configFile, config);
+  const clients = await openClients(config, at, log);
   // Controllers and scheduler share informers, because they watch nearly the same kinds.
-  const informers = controllersClient.newInformers();
+  const informers = clients.controllers.newInformers();
   const identity = await candidateIdentity(configFile);
   const configured = await configureScheduler(config.controllerConfig?.schedulerConfigFile, at);
-  const recorders = {
-    controllers: recorderOf(controllersClient, 'controllers', log),
-    scheduler: recorderOf(schedulerClient, 'default-scheduler', log),
-  };
   const competition = new Competition();
   competition.follow(informers.informer(resources.nodes));
-  const electors = {
-    controllers: electorOf(controllersClient, { ...CONTROLLERS_LEASE, identity, competition }, log),
-    scheduler: electorOf(schedulerClient, { ...SCHEDULER_LEASE, identity, competition }, log),
-  };
+  const candidate = { identity, competition };
   // Without an agent socket there is no gossip ring to follow.
   const view =
     agentSocket === undefined ? undefined : followRing({ socket: agentSocket, clock, log: log.named('gossip') });
+  const managed = roleOf(clients.controllers, 'controllers', { ...CONTROLLERS_LEASE, ...candidate }, log);
   const controllers = createControllers({
-    client: controllersClient.client.fenced(electors.controllers.fence),
+    ...managed.deps,
+    ...clusterDeps(options, config, authority),
     informers,
-    recorder: recorders.controllers,
-    elector: electors.controllers,
     log: log.named('controllers'),
-    clock,
-    random,
-    signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
-    rootCaPem,
-    signServiceAccountToken: (claims) => signToken(tokenKey, claims),
-    ...(config.masterPublicURL === undefined
-      ? {}
-      : {
-          clusterFacts: {
-            publicUrl: config.masterPublicURL,
-            caPem: rootCaPem,
-            kubeletCaPem,
-            settings: Object.fromEntries(config.clusterSettings ?? []),
-          },
-        }),
-    options: optionsOf(config),
-    machines: machineProvisioner(configFile),
-    ...(places === undefined ? {} : { catalogFiles: catalogFiles(places) }),
-    router: routerFacts(
-      {
-        ...openshiftOf(config.openshift),
-        clusterDomain: config.clusterSettings?.get('clusterDomain'),
-        hasConsole: openshiftOf(config.openshift).profile === 'okd' && (config.console?.enabled ?? true),
-      },
-      loadAuthority(certPem, keyPem),
-      () => installedPair(dirname(at(signer.certFile))),
-      config.masterPublicURL === undefined ? [] : [new URL(config.masterPublicURL).hostname],
-    ),
     ringAddress: (name) => view?.addressOf(name),
     machineConfig: machineConfigFacts(() => view?.storeLeader()),
   });
+  const scheduling = roleOf(clients.scheduler, 'default-scheduler', { ...SCHEDULER_LEASE, ...candidate }, log);
   const scheduler = createScheduler({
-    client: schedulerClient.client.fenced(electors.scheduler.fence),
-    informers,
-    recorder: recorders.scheduler,
-    elector: electors.scheduler,
-    log: log.named('scheduler'),
-    clock,
-    random,
+    ...scheduling.deps,
     ...configured.deps,
+    informers,
+    log: log.named('scheduler'),
   });
-  const ring = followHosts(view, controllersClient.client, informers, recorders.controllers, log);
+  const ring = followHosts(view, clients.controllers.client, informers, managed.deps.recorder, log);
   const health = await serveHealth(configFile, config, log);
-  const authorities = await endOnChange(
-    [
-      ...[signer.certFile, config.serviceAccountConfig.masterCA, config.kubeletClientInfo.ca],
-      config.serviceAccountConfig.privateKeyFile,
-    ].map(at),
-    log,
-    onFatal,
-  );
+  const changes = await endOnChange(authority.files, log, onFatal);
   await controllers.start();
   await scheduler.start();
   return {
     stop: async () => {
-      authorities.stop();
+      changes.stop();
       ring?.stop();
       await Promise.all([controllers.stop(), scheduler.stop()]);
-      await Promise.all([recorders.controllers.stop(), recorders.scheduler.stop()]);
+      await Promise.all([managed.deps.recorder.stop(), scheduling.deps.recorder.stop()]);
       await informers.stop();
       await configured.close();
-      await Promise.all([controllersClient.close(), schedulerClient.close()]);
+      await Promise.all([clients.controllers.close(), clients.scheduler.close()]);
       await health.stop();
     },
   };
 }
+
+interface Authority {
+  readonly certPem: string;
+  readonly keyPem: string;
+  readonly rootCaPem: string;
+  readonly kubeletCaPem: string;
+  readonly tokenKey: ReturnType<typeof loadSigningKey>;
+  /** Paths of the files. A change of one of them needs a new process. */
+  readonly files: readonly string[];
+  /** Directory of the signer's certificate. */
+  readonly directory: string;
+}
+
+/** Reads the cluster's authorities and the key of service account tokens. */
+async function readAuthority(configFile: string, config: MasterConfig): Promise<Authority> {
+  const at = (path: string): string => resolveRelativeTo(configFile, path);
+  const signer = config.controllerConfig?.signer;
+  if (signer === undefined) throw new CodedError('bad-config', `${configFile}: controllerConfig.signer is missing`);
+  const { masterCA, privateKeyFile } = config.serviceAccountConfig;
+  const kubeletCa = config.kubeletClientInfo.ca;
+  const [certPem, keyPem, rootCaPem, kubeletCaPem, tokenKeyPem] = await Promise.all([
+    readReferenced(at(signer.certFile), configFile),
+    readSecret(at(signer.keyFile), configFile),
+    readReferenced(at(masterCA), configFile),
+    readReferenced(at(kubeletCa), configFile),
+    readSecret(at(privateKeyFile), configFile),
+  ]);
+  const files = [signer.certFile, masterCA, kubeletCa, privateKeyFile].map(at);
+  const directory = dirname(at(signer.certFile));
+  return { certPem, keyPem, rootCaPem, kubeletCaPem, tokenKey: loadSigningKey(tokenKeyPem), files, directory };
+}
+
+interface Clients {
+  readonly controllers: OpenedClient;
+  readonly scheduler: OpenedClient;
+}
+
+async function openClients({ masterClients }: MasterConfig, at: (path: string) => string, log: Log): Promise<Clients> {
+  const context = { clock, random, log };
+  const kubeConfig = at(masterClients.openshiftLoopbackKubeConfig);
+  return {
+    controllers: await openClient(kubeConfig, 'kube-controller-manager/hyperedge', context),
+    scheduler: await openClient(at(masterClients.schedulerKubeConfig), 'kube-scheduler/hyperedge', context),
+  };
+}
+
+/** Client, recorder and elector of one role. The client writes only while the process holds the lease. */
+function roleOf(opened: OpenedClient, component: string, lease: Candidacy, log: Log) {
+  const elector = electorOf(opened, lease, log);
+  const recorder = recorderOf(opened, component, log);
+  return { deps: { client: opened.client.fenced(elector.fence), recorder, elector, clock, random } };
+}
+
+/** Facts of this cluster and host for the controllers. */
+function clusterDeps({ configFile, places }: ComponentOptions, config: MasterConfig, authority: Authority) {
+  const { masterPublicURL, clusterSettings } = config;
+  const { certPem, keyPem, rootCaPem: caPem, kubeletCaPem, tokenKey, directory } = authority;
+  const openshift = openshiftOf(config.openshift);
+  const clusterFacts =
+    masterPublicURL === undefined
+      ? undefined
+      : { publicUrl: masterPublicURL, caPem, kubeletCaPem, settings: Object.fromEntries(clusterSettings ?? []) };
+  return {
+    signer: createCertificateSigner(loadAuthority(certPem, keyPem)),
+    rootCaPem: caPem,
+    signServiceAccountToken: (claims: Parameters<typeof signToken>[1]) => signToken(tokenKey, claims),
+    options: optionsOf(config),
+    machines: machineProvisioner(configFile),
+    ...omitUndefined({ clusterFacts, catalogFiles: places === undefined ? undefined : catalogFiles(places) }),
+    router: routerFacts(
+      {
+        ...openshift,
+        clusterDomain: clusterSettings?.get('clusterDomain'),
+        hasConsole: openshift.profile === 'okd' && (config.console?.enabled ?? true),
+      },
+      loadAuthority(certPem, keyPem),
+      () => installedPair(directory),
+      masterPublicURL === undefined ? [] : [new URL(masterPublicURL).hostname],
+    ),
+  };
+}
+
+type Candidacy = Pick<LeaderElectorOptions, 'namespace' | 'name' | 'identity' | 'competition'>;
 
 /** Delay before events are sent. The changes that events report cause more urgent requests. */
 const EVENTS_MS = 200;
@@ -200,11 +215,8 @@ const EVENTS_MS = 200;
 const recorderOf = ({ client }: OpenedClient, component: string, log: Log): EventRecorder =>
   createEventRecorder({ client, component, settleMs: EVENTS_MS, clock, random, log });
 
-const electorOf = (
-  { client }: OpenedClient,
-  lease: Pick<LeaderElectorOptions, 'namespace' | 'name' | 'identity' | 'competition'>,
-  log: Log,
-): ReturnType<typeof createLeaderElector> => createLeaderElector({ client, ...lease, clock, random, log });
+const electorOf = ({ client }: OpenedClient, lease: Candidacy, log: Log): ReturnType<typeof createLeaderElector> =>
+  createLeaderElector({ client, ...lease, clock, random, log });
 
 function optionsOf({ controllerConfig, networkConfig, openshift }: MasterConfig): Partial<ControllersOptions> {
   const { localVolumes = true, serviceLoadBalancer } = controllerConfig ?? {};
@@ -310,12 +322,13 @@ async function serveHealth(configFile: string, config: MasterConfig, log: Log): 
     const known = request.url === '/healthz' || request.url === '/livez' || request.url === '/readyz';
     response.writeHead(known ? 200 : 404, { 'content-type': 'text/plain' }).end(known ? 'ok' : 'not found\n');
   });
+  const field = `${configFile}: controllerConfig.healthBindAddress`;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       reject(
         new CodedError(
           error.code === 'EADDRINUSE' ? 'address-in-use' : 'listen',
-          `${configFile}: controllerConfig.healthBindAddress: cannot listen on ${bind?.address}:${bind?.port}: ${error.message}`,
+          `${field}: cannot listen on ${bind?.address}:${bind?.port}: ${error.message}`,
           { cause: error },
         ),
       );

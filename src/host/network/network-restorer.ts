@@ -53,114 +53,195 @@ const FORWARDING_FAULT_MS = 15_000;
 const POD_LINK = /\bve[0-9a-f]{11}\b/;
 const ADDRESS = /(?:^|\s)([0-9a-f.:]*[.:][0-9a-f.:]+)(?=[\s/]|$)/g;
 
-export function createNetworkRestorer(network: HostNetwork, clock: Clock, log: Log): NetworkRestorer {
-  let verifiers: readonly Verify[] = [];
-  let timer: Timer | undefined;
-  let dueMs = Number.POSITIVE_INFINITY;
-  let isStopped = true;
-  let isRunning = false;
-  let isFullDue = true;
-  let comparedMs = Number.NEGATIVE_INFINITY;
-  let fullMs = Number.NEGATIVE_INFINITY;
-  let filter: { isRunning(): boolean; stop(): void } | undefined;
-  let fault: string | undefined;
-  let checkedMs = Number.NEGATIVE_INFINITY;
-  let isForwardingDue = false;
-  /**
-   * Tables that another program has changed and that are not restored yet, by the number of the last report about them.
-   */
-  const damaged = new Map<string, number>();
-  let reports = 0;
-  let missedMs = Number.NEGATIVE_INFINITY;
-  let isMissed = false;
-  const checkForwarding = async (): Promise<void> => {
-    const changedMs = fault === undefined ? FORWARDING_APART_MS : FORWARDING_FAULT_MS;
-    const isDue = isForwardingDue || fault !== undefined || filter?.isRunning() !== true;
-    const everyMs = isDue ? changedMs : FORWARDING_EVERY_MS;
-    if (network.forwarding === undefined || clock.monotonicMs() - checkedMs < everyMs) return;
-    isForwardingDue = false;
-    checkedMs = clock.monotonicMs();
-    const found = await network.forwarding();
-    if (found !== undefined && found !== fault) log.error('packets of pods are not forwarded', { fault: found });
-    if (found === undefined && fault !== undefined) log.info('packets of pods are forwarded again');
-    fault = found;
-  };
-  const run = async (): Promise<void> => {
-    dueMs = Number.POSITIVE_INFINITY;
-    isRunning = true;
-    comparedMs = clock.monotonicMs();
-    const isFull = isFullDue || filter?.isRunning() !== true || comparedMs - fullMs >= FULL_EVERY_MS;
-    isFullDue = false;
-    await network.reconcile?.({ filter: isFull });
-    isRunning = false;
-    if (isStopped) return;
+export const createNetworkRestorer = (network: HostNetwork, clock: Clock, log: Log): NetworkRestorer =>
+  new Restorer(network, clock, log);
+
+class Restorer implements NetworkRestorer {
+  readonly #network: HostNetwork;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #tables: DamagedTables;
+  readonly #forwarding: ForwardingCheck;
+  #verifiers: readonly Verify[] = [];
+  #filter: FilterWatch | undefined;
+  #timer: Timer | undefined;
+  #dueMs = Number.POSITIVE_INFINITY;
+  #isStopped = true;
+  #isRunning = false;
+  /** Whether the next run compares everything, including the packet filter. */
+  #isFullDue = true;
+  #comparedMs = Number.NEGATIVE_INFINITY;
+  #fullMs = Number.NEGATIVE_INFINITY;
+
+  constructor(network: HostNetwork, clock: Clock, log: Log) {
+    this.#network = network;
+    this.#clock = clock;
+    this.#log = log;
+    this.#tables = new DamagedTables(log);
+    this.#forwarding = new ForwardingCheck(network, clock, log);
+  }
+
+  problem(): string | undefined {
+    return this.#network.problem?.();
+  }
+
+  forwarding(): string | undefined {
+    return this.#forwarding.fault;
+  }
+
+  filterProblem(): string | undefined {
+    const names = this.#tables.names();
+    if (names.length === 0) return undefined;
+    return `packet filter changed by another program and not restored yet: table ${names.join(', table ')}`;
+  }
+
+  start(verify: readonly Verify[]): void {
+    this.#verifiers = verify;
+    this.#isStopped = false;
+    this.#filter = this.#network.watchFilter?.((foreign) => {
+      this.#tables.report(foreign);
+      this.#changed();
+    });
+    this.#schedule(EVERY_MS);
+  }
+
+  lost(line: string): void {
+    if (isRelevant(line, (address) => this.#network.holds?.(address) === true)) this.#changed();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    this.#filter?.stop();
+  }
+
+  #changed(): void {
+    this.#isFullDue = true;
+    this.#forwarding.isDue = true;
+    this.#schedule(Math.max(COALESCE_MS, this.#comparedMs + APART_MS - this.#clock.monotonicMs()));
+  }
+
+  #schedule(delayMs: number): void {
+    const nextMs = this.#clock.monotonicMs() + delayMs;
+    if (this.#isStopped || this.#isRunning || nextMs >= this.#dueMs) return;
+    this.#timer?.cancel();
+    this.#dueMs = nextMs;
+    this.#timer = this.#clock.setTimer(delayMs, () => void this.#run());
+  }
+
+  async #run(): Promise<void> {
+    this.#dueMs = Number.POSITIVE_INFINITY;
+    this.#isRunning = true;
+    this.#comparedMs = this.#clock.monotonicMs();
+    const isWatched = this.#filter?.isRunning() === true;
+    const isFull = this.#isFullDue || !isWatched || this.#comparedMs - this.#fullMs >= FULL_EVERY_MS;
+    this.#isFullDue = false;
+    await this.#network.reconcile?.({ filter: isFull });
+    this.#isRunning = false;
+    if (this.#isStopped) return;
     if (isFull) {
-      fullMs = comparedMs;
-      verifyAll();
+      this.#fullMs = this.#comparedMs;
+      this.#verifyAll();
     }
-    if (isFullDue) changed();
-    schedule(EVERY_MS);
-    await checkForwarding();
-  };
-  const verifyAll = (): void => {
-    const known = [...damaged];
+    if (this.#isFullDue) this.#changed();
+    this.#schedule(EVERY_MS);
+    await this.#forwarding.run(this.#filter?.isRunning() === true);
+  }
+
+  #verifyAll(): void {
+    const { tables, restored } = this.#tables.take(this.#comparedMs, () => this.#network.filterTables?.() ?? []);
+    Promise.all(this.#verifiers.map((verify) => verify(tables))).then(restored, (error: unknown) =>
+      this.#log.warn('packet filter not restored', { error: messageOf(error) }),
+    );
+  }
+}
+
+/** Tables that another program has changed and that are not restored yet. */
+class DamagedTables {
+  readonly #log: Log;
+  /** Number of the last report about each table. */
+  readonly #damaged = new Map<string, number>();
+  #reports = 0;
+  /** Whether a report may have been missed. */
+  #isMissed = false;
+  #missedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  names(): string[] {
+    return [...this.#damaged.keys()];
+  }
+
+  /** `tables`: undefined if a report may have been missed. */
+  report(tables: Iterable<string> | undefined): void {
+    if (tables === undefined) this.#isMissed = true;
+    for (const table of tables ?? []) {
+      if (!this.#damaged.has(table))
+        this.#log.warn('packet filter changed by another program; it is restored', { table });
+      this.#damaged.set(table, ++this.#reports);
+    }
+  }
+
+  /**
+   * Tables to restore now. `restored` must be called afterwards. Tables that were changed again in the meantime remain
+   * damaged.
+   */
+  take(nowMs: number, all: () => Iterable<string>): { readonly tables: ReadonlySet<string>; restored(): void } {
+    const known = [...this.#damaged];
     const tables = new Set(known.map(([table]) => table));
-    if (isMissed && comparedMs - missedMs >= FULL_EVERY_MS) {
+    if (this.#isMissed && nowMs - this.#missedMs >= FULL_EVERY_MS) {
       // All tables are replaced, but at most once per period: this host's own replacements may cause the next missed
       // report.
-      missedMs = comparedMs;
-      isMissed = false;
-      for (const table of network.filterTables?.() ?? []) tables.add(table);
+      this.#missedMs = nowMs;
+      this.#isMissed = false;
+      for (const table of all()) tables.add(table);
     }
-    Promise.all(verifiers.map((verify) => verify(tables))).then(
-      () => {
-        for (const [table, report] of known) if (damaged.get(table) === report) damaged.delete(table);
-      },
-      (error: unknown) => log.warn('packet filter not restored', { error: messageOf(error) }),
-    );
-  };
-  const schedule = (delayMs: number): void => {
-    const nextMs = clock.monotonicMs() + delayMs;
-    if (isStopped || isRunning || nextMs >= dueMs) return;
-    timer?.cancel();
-    dueMs = nextMs;
-    timer = clock.setTimer(delayMs, () => void run());
-  };
-  const changed = (): void => {
-    isFullDue = true;
-    isForwardingDue = true;
-    schedule(Math.max(COALESCE_MS, comparedMs + APART_MS - clock.monotonicMs()));
-  };
-  return {
-    problem: () => network.problem?.(),
-    forwarding: () => fault,
-    filterProblem: () =>
-      damaged.size === 0
-        ? undefined
-        : `packet filter changed by another program and not restored yet: table ${[...damaged.keys()].join(', table ')}`,
-    start(verify) {
-      verifiers = verify;
-      isStopped = false;
-      filter = network.watchFilter?.((foreign) => {
-        if (foreign === undefined) isMissed = true;
-        for (const table of foreign ?? []) {
-          if (!damaged.has(table)) log.warn('packet filter changed by another program; it is restored', { table });
-          damaged.set(table, ++reports);
-        }
-        changed();
-      });
-      schedule(EVERY_MS);
-    },
-    lost(line) {
-      if (isRelevant(line, (address) => network.holds?.(address) === true)) changed();
-    },
-    stop() {
-      isStopped = true;
-      timer?.cancel();
-      filter?.stop();
-    },
-  };
+    const restored = (): void => {
+      for (const [table, report] of known) if (this.#damaged.get(table) === report) this.#damaged.delete(table);
+    };
+    return { tables, restored };
+  }
 }
+
+/** Periodic probe of the forwarding of pod packets. */
+class ForwardingCheck {
+  readonly #network: HostNetwork;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #fault: string | undefined;
+  #checkedMs = Number.NEGATIVE_INFINITY;
+  /** Set after a change that may affect the forwarding. */
+  isDue = false;
+
+  constructor(network: HostNetwork, clock: Clock, log: Log) {
+    this.#network = network;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Fault that the last probe found. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
+  /** Probes the forwarding if the interval has passed. `isWatched`: whether changes of the packet filter are seen. */
+  async run(isWatched: boolean): Promise<void> {
+    const changedMs = this.#fault === undefined ? FORWARDING_APART_MS : FORWARDING_FAULT_MS;
+    const everyMs = this.isDue || this.#fault !== undefined || !isWatched ? changedMs : FORWARDING_EVERY_MS;
+    if (this.#network.forwarding === undefined || this.#clock.monotonicMs() - this.#checkedMs < everyMs) return;
+    this.isDue = false;
+    this.#checkedMs = this.#clock.monotonicMs();
+    const found = await this.#network.forwarding();
+    if (found !== undefined && found !== this.#fault)
+      this.#log.error('packets of pods are not forwarded', { fault: found });
+    if (found === undefined && this.#fault !== undefined) this.#log.info('packets of pods are forwarded again');
+    this.#fault = found;
+  }
+}
+
+type FilterWatch = ReturnType<NonNullable<HostNetwork['watchFilter']>>;
 
 /**
  * Whether a deletion concerns the pod network. Links of terminated pods are deleted frequently, so the deletion of a
