@@ -47,9 +47,11 @@ const ports = check({
 /** Commands that change the host name. A master that runs registers a second Node, so its former Node is deleted. */
 function renaming(host: HostFacts): string {
   const rename = 'hostnamectl set-hostname edge-$(cut -c 1-6 /etc/machine-id)';
+  // A node cannot request a certificate with another name than its own.
+  if (host.installed && !host.roles.includes('master'))
+    return `${rename}    # then reset this host and join it again with a new token`;
   // The address of the pod bridge belongs to the former Node, so clients could not reach the API server any more.
-  if (!host.installed || !host.roles.includes('master') || host.nodeIpIsBridge)
-    return `${rename}    # or any other name`;
+  if (!host.installed || host.nodeIpIsBridge) return `${rename}    # or any other name`;
   const registered = `timeout 300 sh -c 'until kubectl get node "$(hostname)" | grep -q " Ready "; do sleep 2; done'`;
   return `${rename} && ${restartCommand(host)} && ${registered} && kubectl delete node ${shell(host.nodeName)}`;
 }
@@ -150,7 +152,9 @@ const nameResolution = check({
           `name server ${address} does not answer: ${problem}`,
           // Overwrite the file instead of replacing it as sed -i does, because it may be a bind mount or a link to a
           // generated file.
-          `cp /etc/resolv.conf /run/resolv.conf.bad && grep -vwF ${shell(`nameserver ${address}`)} /run/resolv.conf.bad > /etc/resolv.conf    # or restore the server; test: nslookup localhost ${address}`,
+          'cp /etc/resolv.conf /run/resolv.conf.bad && ' +
+            `grep -vwF ${shell(`nameserver ${address}`)} /run/resolv.conf.bad > /etc/resolv.conf` +
+            `    # or restore the server; test: nslookup localhost ${address}`,
         ),
       );
     if (ownAddresses.length === 0)
@@ -216,7 +220,8 @@ const mtu = check({
         findings.push(
           error(
             `packets of ${linkMtu} bytes do not reach ${name} (${address}) over ${link}, small ones do`,
-            `ping -M do -s ${linkMtu - ECHO_OVERHEAD} -c 1 ${shell(address)}; ip link set ${shell(link)} mtu 1400    # on every host: the least MTU of the path`,
+            `ping -M do -s ${linkMtu - ECHO_OVERHEAD} -c 1 ${shell(address)}; ` +
+              `ip link set ${shell(link)} mtu 1400    # on every host: the least MTU of the path`,
           ),
         );
       else if (small === false)
@@ -264,7 +269,8 @@ const overlappingRanges = check({
       return [
         error(
           `the address of this host, ${host.nodeIp}, is in ${within}, a range of pods or services`,
-          `set network.clusterCIDR and network.serviceCIDR in ${shell(host.bootstrapFile)} to other ranges, then: hyperedge config check${rootFlag(host.root)}`,
+          `set network.clusterCIDR and network.serviceCIDR in ${shell(host.bootstrapFile)} to other ranges, ` +
+            `then: hyperedge config check${rootFlag(host.root)}`,
         ),
       ];
     return [ok(ranges.join(' '))];

@@ -39,6 +39,10 @@ const clock = (changed: Partial<Facts['clock']>): Partial<Facts> => ({ clock: { 
 const member = (changed: object): Partial<Facts> => ({
   store: { ...HEALTHY.store, members: HEALTHY.store.members.map((each) => ({ ...each, ...changed })) },
 });
+const NODE_CLIENT = {
+  file: '/etc/origin/node/certificates/kubelet-client-current.pem',
+  subject: 'O=system:nodes\nCN=system:node:former',
+};
 const certificate = (changed: object): Partial<Facts> => ({
   certificates: HEALTHY.certificates.map((each) => ({ ...each, ...changed })),
 });
@@ -384,6 +388,14 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
       /systemctl restart hyperedge/,
     ],
     [
+      'certificates',
+      { ...certificate(NODE_CLIENT), host: { ...HEALTHY.host, roles: ['node'] } },
+      'error',
+      /kubelet-client-current\.pem is of the node former, but this host has the name pi-1; the API server rejects/,
+      /^hostnamectl set-hostname former && systemctl restart hyperedge/,
+    ],
+    ['certificates', certificate(NODE_CLIENT), 'error', /of the node former/, /^systemctl restart hyperedge/],
+    [
       'certificate-chain',
       certificate({ chainProblem: 'its signature is not of the authority CN=x' }),
       'error',
@@ -601,6 +613,7 @@ test('the fix for the host name of an installed master also deletes its former N
     /set-hostname .* && systemctl restart hyperedge && timeout 300 .* Ready .* && kubectl delete node localhost$/,
   );
   assert.doesNotMatch(fixOf({ installed: false }) ?? '', /kubectl/);
+  assert.match(fixOf({ installed: true, roles: ['node'] }) ?? '', /set-hostname .* reset this host and join it again/);
   assert.doesNotMatch(fixOf({ installed: true, roles: ['master'], nodeIpIsBridge: true }) ?? '', /kubectl/);
 });
 
