@@ -99,7 +99,7 @@ export function shownProxy({ httpProxy, httpsProxy, noProxy }: OutboundSettings)
  * Name of the file with the settings for the API server. It is in the directory of master-config.yaml, which the API
  * server's pod mounts. It may contain a password.
  */
-const SHARED = 'outbound.json';
+export const SHARED_OUTBOUND = 'outbound.json';
 
 /** Writes the settings for the API server of this host; `sharedOutbound` reads them. */
 export async function shareOutbound({ roles, paths }: Settings, outbound: OutboundSettings): Promise<void> {
@@ -107,15 +107,15 @@ export async function shareOutbound({ roles, paths }: Settings, outbound: Outbou
   const directory = dirname(paths.masterConfig);
   const { httpProxy, httpsProxy, authorities } = outbound;
   if (httpProxy === undefined && httpsProxy === undefined && authorities === undefined) {
-    await rm(join(directory, SHARED), { force: true });
+    await rm(join(directory, SHARED_OUTBOUND), { force: true });
     return;
   }
   await mkdir(directory, { recursive: true, mode: 0o755 });
-  await writeIfDifferent(join(directory, SHARED), JSON.stringify(outbound), { mode: 0o600 });
+  await writeIfDifferent(join(directory, SHARED_OUTBOUND), JSON.stringify(outbound), { mode: 0o600 });
 }
 
 /** Reads the settings that `shareOutbound` has written. */
 export async function sharedOutbound(masterConfig: string): Promise<OutboundSettings> {
-  const text = await readFile(join(dirname(masterConfig), SHARED), 'utf8').catch(() => undefined);
-  return text === undefined ? DIRECT : decodeJson(own<OutboundSettings>(fields), text, SHARED);
+  const text = await readFile(join(dirname(masterConfig), SHARED_OUTBOUND), 'utf8').catch(() => undefined);
+  return text === undefined ? DIRECT : decodeJson(own<OutboundSettings>(fields), text, SHARED_OUTBOUND);
 }

@@ -22,7 +22,7 @@ export interface ListedRevision {
 }
 
 /** Names of private files. Commands do not print their content. */
-const SECRET = /\.(key|pem|kubeconfig)$|encryption/;
+const SECRET = /\.(key|pem|kubeconfig)$|encryption|outbound/;
 
 /** Operand names for commands and their completion. */
 export const OPERAND_NAMES: readonly string[] = OPERANDS;

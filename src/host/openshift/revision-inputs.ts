@@ -10,6 +10,7 @@ import type { Operand, OperandFiles } from '../../openshift/revisions/index.ts';
 import { createOperandFiles, type Effect, type OperandDirectory } from '../../openshift/revisions/io/index.ts';
 import { masterFiles } from '../../pki/index.ts';
 import { ownsStore } from '../certificates/issue-certificates.ts';
+import { SHARED_OUTBOUND } from '../config/outbound.ts';
 import type { Settings } from '../config/settings.ts';
 import { MANIFESTS, withExecutable } from '../control/static-pods.ts';
 import { selfCommand } from '../process/assets.ts';
@@ -26,6 +27,8 @@ export const CONTAINERS: Readonly<Record<Operand, ControlPlaneComponent>> = {
 
 const CONFIG = 'master/master-config.yaml';
 const ENV = 'master/master.env';
+/** The API server reads the proxy and the trusted authorities at its start. */
+const OUTBOUND = `master/${SHARED_OUTBOUND}`;
 const ETCD_CONFIG = 'etcd/etcd.conf.yaml';
 /** File that the host process writes. It is not an input, because a running store does not read it. */
 const CLUSTER_ID = `etcd/${CLUSTER_ID_NAME}`;
@@ -113,13 +116,15 @@ function ofEtcd(files: ReadonlyMap<string, Buffer>): Map<string, Effect> {
 function ofApiServer(files: ReadonlyMap<string, Buffer>, directory: string): Map<string, Effect> {
   const names = new Set([...files.keys()].map((name) => name.slice('master/'.length)));
   const config = parsed(files.get(CONFIG));
-  if (config === undefined) return namedInText(files);
+  if (config === undefined) return present(new Map([...namedInText(files), [OUTBOUND, 'restart']]), files);
   const { masterClients: _, controllerConfig: __, ...own } = (config ?? {}) as Record<string, unknown>;
   const first = referredFiles(own, directory, names);
   const second = first
     .filter((name) => effectOf(name) === 'restart')
     .flatMap((name) => referredFiles(parsed(files.get(`master/${name}`)), directory, names));
-  const effects = namedEffects([...new Set([CONFIG, ENV, ...[...first, ...second].map((name) => `master/${name}`)])]);
+  const effects = namedEffects([
+    ...new Set([CONFIG, ENV, OUTBOUND, ...[...first, ...second].map((name) => `master/${name}`)]),
+  ]);
   const flags = (own['kubernetesMasterConfig'] as { apiServerArguments?: Record<string, unknown> } | undefined)
     ?.apiServerArguments;
   for (const flag of FOLLOWED_FLAGS)

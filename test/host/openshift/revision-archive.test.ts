@@ -40,6 +40,7 @@ beforeEach(async () => {
     'ca.crt': 'ca',
     'ca.key': 'ca key',
     'admin.kubeconfig': 'admin',
+    'outbound.json': '{"httpsProxy":"http://u:p@proxy.lab:3128","noProxy":[]}',
   };
   for (const [name, text] of Object.entries(files)) await writeFile(master(name), text, { mode: 0o600 });
   const settings = settingsOf({
@@ -68,18 +69,24 @@ async function effect(of: OperandFiles, name: string): Promise<string> {
 test('reports for each component which changed files cause a restart, a reload or no action', async () => {
   const of = async (operand: OperandFiles): Promise<string[]> => {
     const names = ['master-config.yaml', 'master.env', 'admission.yaml', 'plugin.yaml', 'master.server.crt'];
-    const more = ['encryption-config.yaml', 'openshift-master.kubeconfig', 'ca.key', 'admin.kubeconfig'];
+    const more = [
+      'encryption-config.yaml',
+      'openshift-master.kubeconfig',
+      'ca.key',
+      'admin.kubeconfig',
+      'outbound.json',
+    ];
     const effects: string[] = [];
     for (const name of [...names, ...more]) effects.push(await effect(operand, name));
     return effects;
   };
   assert.deepEqual(await of(api), [
     ...['restart', 'restart', 'restart', 'restart', 'reload'],
-    ...['reload', 'none', 'none', 'none'],
+    ...['reload', 'none', 'none', 'none', 'restart'],
   ]);
   assert.deepEqual(await of(controllers), [
     ...['restart', 'restart', 'none', 'none', 'reload'],
-    ...['none', 'reload', 'reload', 'none'],
+    ...['none', 'reload', 'reload', 'none', 'none'],
   ]);
 });
 
@@ -111,6 +118,7 @@ test('lists, compares and restores revisions of the control plane', async () => 
   await api.writeState(installed(await api.readState(), { ...revision, revision: 1 }, false));
   await writeFile(master('plugin.yaml'), 'a: 2\nb: 3\n');
   await writeFile(master('master.server.key'), 'another key');
+  await writeFile(master('outbound.json'), '{"noProxy":[]}');
   assert.deepEqual(await listRevisions(root, operandNamed('kube-apiserver')), [
     {
       component: 'kube-apiserver',
@@ -123,9 +131,10 @@ test('lists, compares and restores revisions of the control plane', async () => 
   ]);
   assert.deepEqual(await diffRevisions(root, 'kube-apiserver', 1, undefined), [
     { name: 'master/master.server.key', change: 'changed' },
+    { name: 'master/outbound.json', change: 'changed' },
     { name: 'master/plugin.yaml', change: 'changed', lines: ['-a: 1', '+a: 2', '+b: 3'] },
   ]);
-  assert.deepEqual(await rollBack(root, 'kube-apiserver', 1, false), [master('plugin.yaml')]);
+  assert.deepEqual(await rollBack(root, 'kube-apiserver', 1, false), [master('outbound.json'), master('plugin.yaml')]);
   assert.equal(await readFile(master('plugin.yaml'), 'utf8'), 'a: 1\n');
   assert.equal(await readFile(master('master.server.key'), 'utf8'), 'another key');
   assert.equal(await readFile(master('master.env'), 'utf8'), 'OPTIONS=--loglevel=2\n', 'without the settings');
