@@ -24,8 +24,11 @@ export function unreachable(value: never): never {
   throw new Error(`unreachable: ${String(value)}`);
 }
 
+/** Hint of Node.js in errors of TLS. It does not apply to the executable, which reads the authorities of the system. */
+const NODE_HINT = '; if the root CA is installed locally, try running Node.js with --use-system-ca';
+
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message.replace(NODE_HINT, '') : String(error);
 }
 
 /**
