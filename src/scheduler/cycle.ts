@@ -12,7 +12,7 @@ import {
   type ScheduleInput,
   schedulePod,
   type Unschedulable,
-  unschedulable,
+  unschedulableMessage,
 } from './core/schedule.ts';
 import { disruptionBudgets } from './data-sources.ts';
 import type { EpochState } from './epoch-state.ts';
@@ -47,7 +47,7 @@ async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<D
       const chosen = chooseNode(input, present, extra);
       if (chosen !== undefined) return { kind: 'bind', node: chosen.name, feasible: present.length };
     }
-    const failed = unschedulable(input, found.rejections, false);
+    const failed = unschedulableMessage(input, found.rejections, false);
     return input.profile.preempts ? await makeRoom(extenders, input, failed, found.rejections) : failed;
   } catch (error) {
     const rejection = rejectUnresolvable('Extender', messageOf(error));
@@ -64,7 +64,7 @@ async function makeRoom(
   extenders: Extenders,
   input: ScheduleInput,
   failed: Unschedulable,
-  rejections: Parameters<typeof unschedulable>[1],
+  rejections: Parameters<typeof unschedulableMessage>[1],
 ): Promise<Decision> {
   const { candidates, message } = preemptionCandidates({ ...input, rejections });
   const preemption = choosePreemption(input, await extenders.preempt(input.pod, candidates));

@@ -14,7 +14,7 @@ export type Value = number | readonly Element[];
  * Evaluates an expression. Throws CodedError 'bad-rule' if a series matches several series of the other side, as in
  * Prometheus.
  */
-export function evaluate(expression: Expression, samples: SampleStore, nowMs: number): Value {
+export function evaluateAlertExpression(expression: Expression, samples: SampleStore, nowMs: number): Value {
   switch (expression.kind) {
     case 'number':
       return expression.value;
@@ -25,9 +25,13 @@ export function evaluate(expression: Expression, samples: SampleStore, nowMs: nu
     case 'call':
       return callOf(expression, samples, nowMs);
     case 'aggregation':
-      return aggregate(expression, vectorOf(evaluate(expression.of, samples, nowMs)));
+      return aggregate(expression, vectorOf(evaluateAlertExpression(expression.of, samples, nowMs)));
     case 'binary':
-      return binary(expression, evaluate(expression.left, samples, nowMs), evaluate(expression.right, samples, nowMs));
+      return binary(
+        expression,
+        evaluateAlertExpression(expression.left, samples, nowMs),
+        evaluateAlertExpression(expression.right, samples, nowMs),
+      );
   }
 }
 
@@ -40,8 +44,8 @@ function callOf({ name, arguments: given }: Call, samples: SampleStore, nowMs: n
   const [first, second] = given;
   if (name === 'histogram_quantile') {
     if (first === undefined || second === undefined) return [];
-    const quantile = evaluate(first, samples, nowMs);
-    return histogramQuantiles(Number(quantile), vectorOf(evaluate(second, samples, nowMs)));
+    const quantile = evaluateAlertExpression(first, samples, nowMs);
+    return histogramQuantiles(Number(quantile), vectorOf(evaluateAlertExpression(second, samples, nowMs)));
   }
   const { metric, matchers, rangeMs = 0 } = first as Selector;
   return samples.range(metric, matchers, nowMs, rangeMs).flatMap(({ labels, points }) => {

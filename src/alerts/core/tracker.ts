@@ -3,7 +3,7 @@
  * rules/alerting.go.
  */
 import type { Alert, Severity } from '../port.ts';
-import { evaluate } from './evaluate.ts';
+import { evaluateAlertExpression } from './evaluate.ts';
 import { type Expression, parseExpression } from './expression.ts';
 import { parsePromDuration } from './prom-duration.ts';
 import { type AlertRule, ruleGroups } from './rules.ts';
@@ -77,7 +77,7 @@ export class AlertTracker {
     const present = new Set<string>();
     for (const rule of this.#rules) {
       try {
-        const value = evaluate(rule.expression, samples, nowMs);
+        const value = evaluateAlertExpression(rule.expression, samples, nowMs);
         const elements = typeof value === 'number' ? [] : value.slice(0, MAX_ACTIVE);
         for (const element of elements) {
           const key = `${rule.name} ${keyOf(element.labels)}`;

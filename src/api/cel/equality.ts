@@ -1,12 +1,12 @@
 /** Equality of values. Source: cel-spec, doc/langdef.md (equality). */
 import { ANY_READER, fromJson, JsonList } from './documents.ts';
-import { spend } from './meter.ts';
+import { chargeCost } from './meter.ts';
 import {
   CelMap,
   Duration,
   isList,
   type List,
-  numeric,
+  numericValue,
   Opaque,
   Optional,
   StructValue,
@@ -17,9 +17,9 @@ import {
 
 export function celEqual(a: Value, b: Value): boolean {
   if (a === b) return true;
-  const left = numeric(a);
+  const left = numericValue(a);
   if (left !== undefined) {
-    const right = numeric(b);
+    const right = numericValue(b);
     // biome-ignore lint/suspicious/noDoubleEquals: an int and a double of one value are equal in CEL.
     return right !== undefined && left == right;
   }
@@ -46,7 +46,7 @@ function equalLists(a: List, b: List): boolean {
   const ours = a instanceof JsonList ? a.keyed() : undefined;
   const theirs = b instanceof JsonList ? b.keyed() : undefined;
   if (ours !== undefined && theirs !== undefined) {
-    spend(a.length + b.length);
+    chargeCost(a.length + b.length);
     // Lists of type set or map are equal if they have the same items in any order.
     for (const [key, item] of ours) {
       const other = theirs.get(key);
@@ -55,7 +55,7 @@ function equalLists(a: List, b: List): boolean {
     return true;
   }
   for (let index = 0; index < a.length; index++) {
-    spend(1);
+    chargeCost(1);
     if (!celEqual(a.at(index) ?? null, b.at(index) ?? null)) return false;
   }
   return true;
@@ -64,7 +64,7 @@ function equalLists(a: List, b: List): boolean {
 function equalMaps(a: CelMap, b: CelMap): boolean {
   if (a.size !== b.size) return false;
   for (const key of a.keys()) {
-    spend(4);
+    chargeCost(4);
     const left = a.get(key);
     const right = b.get(key);
     if (left === undefined || right === undefined) {

@@ -18,6 +18,6 @@ export function withBudget<T>(budget: Budget, work: () => T): T {
 }
 
 /** Throws BudgetError when the budget is used up. Does nothing outside an evaluation. */
-export function spend(cost: number): void {
+export function chargeCost(cost: number): void {
   current?.spend(cost);
 }

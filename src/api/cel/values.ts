@@ -172,7 +172,7 @@ export function keyOf(value: Value): MapKey | undefined {
   return typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : undefined;
 }
 
-export function numeric(value: Value): bigint | number | undefined {
+export function numericValue(value: Value): bigint | number | undefined {
   if (typeof value === 'bigint' || typeof value === 'number') return value;
   return value instanceof Uint ? value.value : undefined;
 }

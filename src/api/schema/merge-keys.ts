@@ -206,7 +206,7 @@ export function keyDefaults(typeName: string): Readonly<Record<string, JsonValue
 }
 
 /** Every `package.Type.field` and `package.Type` in this table, for the test that checks that they exist. */
-export function namedFacts(): { readonly fields: readonly string[]; readonly types: readonly string[] } {
+export function mergeKeyFacts(): { readonly fields: readonly string[]; readonly types: readonly string[] } {
   const join = (table: Readonly<Record<string, readonly string[]>>): string[] =>
     Object.entries(table).flatMap(([pkg, names]) => names.map((name) => `${pkg}.${name}`));
   const fieldNames = Object.fromEntries(Object.entries(FIELD_FACTS).map(([pkg, facts]) => [pkg, Object.keys(facts)]));

@@ -2,7 +2,7 @@ import type { ConfigMap } from '../../api/generated/core/v1.ts';
 import { DELETED_NODES } from '../../api/kinds/nodes/nodes/own-labels.ts';
 import type { KubeObject } from '../../api/meta/object.ts';
 import type { WriteContext } from '../rest/context.ts';
-import { ensure } from './index.ts';
+import { ensureObject } from './index.ts';
 
 /** Stores the node group that a Node of this name gets when it registers again, with the UID of the deleted Node. */
 export async function rememberGroup(context: WriteContext, left: KubeObject, group: string): Promise<void> {
@@ -15,5 +15,5 @@ export async function rememberGroup(context: WriteContext, left: KubeObject, gro
     return { ...stored, data: { ...data, [node]: value } } as KubeObject;
   };
   await context.cache.freshen();
-  await ensure(context, 'configmaps', '', wanted, reconcile);
+  await ensureObject(context, 'configmaps', '', wanted, reconcile);
 }

@@ -10,7 +10,7 @@ import { microTimestamp } from '../../base/time/timestamps.ts';
 import type { ServerIdentity } from '../config/server-config.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
 import { deleteObject } from '../rest/writes/delete.ts';
-import { ensure, ownRequest } from './index.ts';
+import { ensureObject, ownRequest } from './index.ts';
 
 type IdentityLeasesContext = WriteContext & LoopContext;
 
@@ -65,7 +65,7 @@ export class IdentityLeases {
       metadata: { name, namespace: NAMESPACE, labels },
       spec: { ...spec, acquireTime: renewTime, renewTime },
     };
-    await ensure(this.#context, 'leases', GROUP, lease, (stored) => {
+    await ensureObject(this.#context, 'leases', GROUP, lease, (stored) => {
       const before = stored as Lease;
       const acquireTime = before.spec?.holderIdentity === this.#holder ? before.spec.acquireTime : renewTime;
       return {

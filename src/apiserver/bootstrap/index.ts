@@ -134,7 +134,7 @@ export function ownRequest(
 /**
  * Creates `object` if it is missing. Otherwise writes the result of `reconcile`, which returns undefined for no change.
  */
-export async function ensure(
+export async function ensureObject(
   context: WriteContext,
   plural: string,
   group: string,
@@ -205,20 +205,22 @@ async function removeUnchanged(context: WriteContext, binding: ClusterRoleBindin
 
 function openshiftObjects(context: WriteContext, isOkd: boolean): Promise<void>[] {
   return [
-    ensure(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
-    ensure(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
+    ensureObject(context, 'serviceaccounts', '', structuredClone(NODE_BOOTSTRAPPER)),
+    ensureObject(context, 'configmaps', '', structuredClone(CONSOLE_PUBLIC)),
     ...(isOkd
       ? [
-          ensure(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT)),
-          ensure(context, 'deployments', 'apps', structuredClone(MACHINE_CONFIG_OPERATOR)),
+          ensureObject(context, 'serviceaccounts', '', structuredClone(DAEMON_ACCOUNT)),
+          ensureObject(context, 'deployments', 'apps', structuredClone(MACHINE_CONFIG_OPERATOR)),
         ]
       : []),
     // Constraints that an administrator has changed stay as they are.
-    ...DEFAULT_CONSTRAINTS.map((each) => ensure(context, 'securitycontextconstraints', 'security.openshift.io', each)),
-    ...Object.entries(HOST_STREAMS).map((each) =>
-      ensure(context, 'imagestreams', 'image.openshift.io', hostStream(each)),
+    ...DEFAULT_CONSTRAINTS.map((each) =>
+      ensureObject(context, 'securitycontextconstraints', 'security.openshift.io', each),
     ),
-    ensure(context, 'priorityclasses', 'scheduling.k8s.io', USER_CRITICAL),
+    ...Object.entries(HOST_STREAMS).map((each) =>
+      ensureObject(context, 'imagestreams', 'image.openshift.io', hostStream(each)),
+    ),
+    ensureObject(context, 'priorityclasses', 'scheduling.k8s.io', USER_CRITICAL),
   ];
 }
 
@@ -235,18 +237,18 @@ export async function bootstrap(context: WriteContext): Promise<void> {
     ...names.map((name): Namespace => ({ metadata: { name } })),
     ...(upstreamOnly ? [] : [DAEMON_NAMESPACE_OBJECT]),
   ];
-  await Promise.all(namespaces.map((each) => ensure(context, 'namespaces', '', each)));
+  await Promise.all(namespaces.map((each) => ensureObject(context, 'namespaces', '', each)));
   await Promise.all([
     ...(upstreamOnly ? [] : openshiftObjects(context, isOkd)),
-    ...PRIORITY_CLASSES.map((each) => ensure(context, 'priorityclasses', 'scheduling.k8s.io', each)),
+    ...PRIORITY_CLASSES.map((each) => ensureObject(context, 'priorityclasses', 'scheduling.k8s.io', each)),
     ...policy.clusterRoles.map((role) =>
-      ensure(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
+      ensureObject(context, 'clusterroles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
     ...policy.roles.map((role) =>
-      ensure(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
+      ensureObject(context, 'roles', RBAC, role, (stored) => reconcileRole(role, stored as typeof role)),
     ),
     ...[...policy.clusterRoleBindings, ...(isOkd ? [SELF_PROVISIONERS] : [])].map((binding) =>
-      ensure(
+      ensureObject(
         context,
         'clusterrolebindings',
         RBAC,
@@ -256,7 +258,9 @@ export async function bootstrap(context: WriteContext): Promise<void> {
     ),
     ...(isOkd ? [] : [removeUnchanged(context, SELF_PROVISIONERS)]),
     ...policy.roleBindings.map((binding) =>
-      ensure(context, 'rolebindings', RBAC, binding, (stored) => reconcileBinding(binding, stored as typeof binding)),
+      ensureObject(context, 'rolebindings', RBAC, binding, (stored) =>
+        reconcileBinding(binding, stored as typeof binding),
+      ),
     ),
   ]);
 }

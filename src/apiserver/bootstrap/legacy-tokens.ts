@@ -9,7 +9,7 @@ import { messageOf } from '../../base/errors.ts';
 import { dateText } from '../../base/time/timestamps.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
-import { ensure, ownRequest } from './index.ts';
+import { ensureObject, ownRequest } from './index.ts';
 
 type LegacyTokensContext = WriteContext & Pick<ServerContext, 'log'>;
 
@@ -21,7 +21,7 @@ const LAST_USED = 'kubernetes.io/legacy-token-last-used';
 export async function ensureTokenTracking(context: LegacyTokensContext): Promise<void> {
   const since = { since: dateText(context.clock.nowMs()) };
   const map: ConfigMap = { metadata: { name: NAME, namespace: NAMESPACE }, data: since };
-  await ensure(context, 'configmaps', '', map, (stored) => {
+  await ensureObject(context, 'configmaps', '', map, (stored) => {
     const { data } = stored as ConfigMap;
     return /^\d{4}-\d\d-\d\d$/.test(data?.['since'] ?? '') ? undefined : { ...stored, data: { ...data, ...since } };
   });

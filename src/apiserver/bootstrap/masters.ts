@@ -7,7 +7,7 @@ import { messageOf } from '../../base/errors.ts';
 import type { Timer } from '../../base/time/clock.ts';
 import { prefixEnd, type StoreWatch } from '../../store/port.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
-import { ensure } from './index.ts';
+import { ensureObject } from './index.ts';
 
 type MastersContext = WriteContext & Pick<ServerContext, 'log' | 'services' | 'store'>;
 
@@ -200,7 +200,7 @@ export class MasterEndpoints {
         sessionAffinity: 'None',
       },
     };
-    await ensure(this.#context, 'services', '', service, (stored) => withPort(stored as Service, port));
+    await ensureObject(this.#context, 'services', '', service, (stored) => withPort(stored as Service, port));
   }
 
   async #publishAddresses(addresses: readonly string[]): Promise<void> {
@@ -210,7 +210,7 @@ export class MasterEndpoints {
       metadata: { ...metadata, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
       subsets: [{ addresses: addresses.map((ip) => ({ ip })), ports }],
     };
-    await ensure(
+    await ensureObject(
       this.#context,
       'endpoints',
       '',
@@ -223,7 +223,7 @@ export class MasterEndpoints {
       endpoints: addresses.map((each) => ({ addresses: [each], conditions: { ready: true } })),
       ports,
     };
-    await ensure(
+    await ensureObject(
       this.#context,
       'endpointslices',
       'discovery.k8s.io',

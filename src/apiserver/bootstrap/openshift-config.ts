@@ -7,7 +7,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { CONFIG_GROUP, CONFIG_NAME } from '../../openshift/operators/kinds/config/index.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
-import { ensure, ownRequest } from './index.ts';
+import { ensureObject, ownRequest } from './index.ts';
 
 type OpenshiftConfigContext = WriteContext & Pick<ServerContext, 'services'>;
 
@@ -69,7 +69,7 @@ export async function ensureClusterConfig(context: OpenshiftConfigContext): Prom
 
 async function ensureOne(context: OpenshiftConfigContext, plural: string, { spec, status }: Parts): Promise<void> {
   const object = { metadata: { name: CONFIG_NAME }, spec } as KubeObject;
-  await ensure(context, plural, CONFIG_GROUP, object);
+  await ensureObject(context, plural, CONFIG_GROUP, object);
   const request = { ...ownRequest(context, plural, CONFIG_GROUP, '', CONFIG_NAME), subresource: 'status' };
   const strategy = request.kind.definition.statusStrategy;
   const stored = request.kind.cache?.get('', CONFIG_NAME)?.parse<KubeObject & { status?: object }>();

@@ -3,7 +3,7 @@
 import type { KubeObject } from '../../api/meta/object.ts';
 import { OPERATOR_GROUP } from '../../openshift/operators/kinds/operator/index.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
-import { ensure } from './index.ts';
+import { ensureObject } from './index.ts';
 
 type OpenshiftOperatorContext = WriteContext & Pick<ServerContext, 'services'>;
 
@@ -45,7 +45,7 @@ export async function ensureOperators(context: OpenshiftOperatorContext): Promis
   await Promise.all(
     served.map(({ plural, name = 'cluster', namespace, spec }) => {
       const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
-      return ensure(context, plural, OPERATOR_GROUP, { metadata, spec } as KubeObject);
+      return ensureObject(context, plural, OPERATOR_GROUP, { metadata, spec } as KubeObject);
     }),
   );
 }

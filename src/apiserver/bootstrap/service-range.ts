@@ -8,7 +8,7 @@ import type { KubeObject } from '../../api/meta/object.ts';
 import { timestamp } from '../../base/time/timestamps.ts';
 import type { ServerContext, WriteContext } from '../rest/context.ts';
 import { updateObject } from '../rest/writes/update.ts';
-import { ensure, ownRequest } from './index.ts';
+import { ensureObject, ownRequest } from './index.ts';
 
 type ServiceRangeContext = WriteContext & Pick<ServerContext, 'services'>;
 
@@ -26,7 +26,9 @@ const isReady = (range: ServiceCidr): boolean =>
 export async function ensureServiceRange(context: ServiceRangeContext): Promise<void> {
   const cidrs = [...context.services.ownRanges];
   const range: ServiceCidr = { metadata: { name: RANGE_NAME }, spec: { cidrs } };
-  await ensure(context, PLURAL, GROUP, range as KubeObject, (stored) => withSecondFamily(stored as ServiceCidr, cidrs));
+  await ensureObject(context, PLURAL, GROUP, range as KubeObject, (stored) =>
+    withSecondFamily(stored as ServiceCidr, cidrs),
+  );
   const request = { ...ownRequest(context, PLURAL, GROUP, '', RANGE_NAME), subresource: 'status' };
   const stored = request.kind.cache?.get('', RANGE_NAME)?.parse() as ServiceCidr | undefined;
   const strategy = request.kind.definition.statusStrategy;

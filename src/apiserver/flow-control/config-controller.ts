@@ -16,7 +16,7 @@ import type { FlowSchema, PriorityLevelConfiguration } from '../../api/generated
 import { isApiError } from '../../api/meta/status.ts';
 import { messageOf } from '../../base/errors.ts';
 import { timestamp } from '../../base/time/timestamps.ts';
-import { ensure, ownRequest } from '../bootstrap/index.ts';
+import { ensureObject, ownRequest } from '../bootstrap/index.ts';
 import { type FlowControl, reconcileFlowObject } from '../core/flow-control/index.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { LoopContext, WriteContext } from '../rest/context.ts';
@@ -42,7 +42,7 @@ const schemas = [...mandatorySchemas, ...suggestedSchemas];
 export async function ensureFlowObjects(context: ConfigControllerContext): Promise<void> {
   await Promise.all([
     ...levels.map((level) =>
-      ensure(
+      ensureObject(
         context,
         LEVELS,
         GROUP,
@@ -52,7 +52,7 @@ export async function ensureFlowObjects(context: ConfigControllerContext): Promi
       ),
     ),
     ...schemas.map((schema) =>
-      ensure(
+      ensureObject(
         context,
         SCHEMAS,
         GROUP,

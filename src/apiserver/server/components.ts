@@ -5,7 +5,7 @@ import type { Clock, RandomSource } from '../../base/time/clock.ts';
 import type { QuotaStore } from '../admission/quota/accessor.ts';
 import { ServiceAccountTokens } from '../authentication/service-accounts.ts';
 import { rememberGroup } from '../bootstrap/deleted-nodes.ts';
-import { ensure } from '../bootstrap/index.ts';
+import { ensureObject } from '../bootstrap/index.ts';
 import { SoleWriter } from '../bootstrap/sole-writer.ts';
 import type { ApiServerConfig } from '../config/server-config.ts';
 import { EncryptedStore } from '../encryption/encrypted-store.ts';
@@ -28,7 +28,7 @@ const DEFAULT_NODE_PORTS = [30000, 32767] as const;
 /** Reads and writes of the store that admission plug-ins need. */
 export function admissionStore(context: () => ServerContext) {
   return {
-    createNamespace: (name: string) => ensure(context(), 'namespaces', '', { metadata: { name } }),
+    createNamespace: (name: string) => ensureObject(context(), 'namespaces', '', { metadata: { name } }),
     rememberGroup: (node: KubeObject, group: string) => rememberGroup(context(), node, group),
     storedNamespace: (name: string) => {
       const { definition } = context().kinds.stored('namespaces', '');

@@ -14,7 +14,7 @@ import type { MachineConfigFacts } from '../../openshift/machine-config/controll
 import type { MachineProvisioner } from '../../openshift/machines/machines-port.ts';
 import type { CatalogFiles } from '../../openshift/operators/olm/controllers/catalog-port.ts';
 import type { ControllersDeps } from './deps.ts';
-import { collectionPathOf, type Discovery, discover } from './discovery.ts';
+import { collectionPathOf, type Discovery, discoverKinds } from './discovery.ts';
 
 export interface Capabilities {
   readonly signer: CertificateSigner;
@@ -69,7 +69,7 @@ export function createCapabilities(deps: ControllersDeps): Capabilities {
     machines: deps.machines,
     catalogFiles: deps.catalogFiles,
     signServiceAccountToken: deps.signServiceAccountToken,
-    discovery: (signal) => discover(client, signal),
+    discovery: (signal) => discoverKinds(client, signal),
     anyKind: {
       informer: (kind) => informers.informer<KubeObject>(kind, { metadataOnly: true }),
       client: (kind) => client.resource<KubeObject>(kind),

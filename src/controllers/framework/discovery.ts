@@ -34,7 +34,7 @@ interface GroupList {
 }
 
 /** Reads the kinds. Rejects only when the list of groups cannot be read; other failures are in `errors`. */
-export async function discover(client: ApiClient, signal?: AbortSignal): Promise<Discovery> {
+export async function discoverKinds(client: ApiClient, signal?: AbortSignal): Promise<Discovery> {
   const options = signal === undefined ? {} : { signal };
   const groups = await client.request<GroupList>('GET', '/apis', undefined, options);
   const versions = ['v1'];

@@ -54,7 +54,7 @@ function findingsOf({ needs, run, title }: Check, facts: GatheredFacts): readonl
 }
 
 /** Removes control, format and bidirectional characters, because a terminal would interpret them. */
-export function plain(text: string, limit = MAX_TEXT): string {
+export function plainText(text: string, limit = MAX_TEXT): string {
   const clean = text.slice(0, 4 * limit).replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ');
   const characters = [...clean.trim()];
   return characters.length <= limit ? characters.join('') : `${characters.slice(0, limit).join('')}…`;
@@ -62,8 +62,8 @@ export function plain(text: string, limit = MAX_TEXT): string {
 
 function cleaned({ result, evidence, fix }: Finding, commands: HostCommands | undefined): Finding {
   const text = fix === undefined || commands === undefined ? fix : forHost(fix, commands);
-  if (text === undefined || text.length > MAX_FIX) return { result, evidence: plain(evidence) };
-  return { result, evidence: plain(evidence), fix: plain(text, MAX_FIX) };
+  if (text === undefined || text.length > MAX_FIX) return { result, evidence: plainText(evidence) };
+  return { result, evidence: plainText(evidence), fix: plainText(text, MAX_FIX) };
 }
 
 export function summarize(

@@ -8,7 +8,7 @@ import { callAgent } from '../../gossip/agent/index.ts';
 import type { AgentMember } from '../../gossip/membership/agent-port.ts';
 import { loadSettings, type Settings } from '../config/settings.ts';
 import { callControl, type HostStatus } from '../control/control.ts';
-import { absentFact, once } from './gather.ts';
+import { absentFact, readOnce } from './gather.ts';
 
 export interface DoctorOptions {
   /** Root of the installation. */
@@ -46,35 +46,35 @@ const CONTROL_MS = 3000;
 
 export function createContext(options: DoctorOptions): DoctorContext {
   const { root, machine } = options;
-  const areas = once(() =>
+  const areas = readOnce(() =>
     readAreas(
       machine,
       AREAS.map(({ path, what }) => ({ directory: join(root, path), what })),
     ),
   );
-  const reachable = once(async () => {
+  const reachable = readOnce(async () => {
     const hung = (await areas()).find(({ problem }) => problem !== undefined);
     if (hung !== undefined) throw new CodedError('hung', `${hung.directory}: ${hung.problem}`);
   });
-  const settings = once(async () => {
+  const settings = readOnce(async () => {
     await reachable();
     return loadSettings({ root });
   });
-  const installed = once(async () => {
+  const installed = readOnce(async () => {
     await reachable();
     return existsSync(join(root, 'etc/origin/node/node-config.yaml'));
   });
-  const status = once(async () => {
+  const status = readOnce(async () => {
     const { paths } = await settings();
     return callControl<HostStatus>(paths.controlSocket, 'GET', '/status', CONTROL_MS);
   });
-  const ring = once(async () => {
+  const ring = readOnce(async () => {
     const { paths, gossip } = await settings();
     if (!gossip.enabled || !existsSync(paths.agentSocket))
       throw absentFact('this host is not a member of a gossip ring');
     return (await callAgent<readonly AgentMember[]>(paths.agentSocket, 'members', {}, CONTROL_MS)).map(memberOf);
   });
-  return { ...options, areas, reachable, settings, installed, status, ring, links: once(readLinks) };
+  return { ...options, areas, reachable, settings, installed, status, ring, links: readOnce(readLinks) };
 }
 
 const memberOf = ({ name, address, state, self, version, clockOffsetMs }: AgentMember): RingMember => ({

@@ -36,7 +36,7 @@ async function outcomeOf<T>(work: Promise<T>): Promise<Gathered<T>> {
 export const absentFact = (reason: string): CodedError => new CodedError('absent', reason);
 
 /** Runs `read` once; later calls return the same result. */
-export function once<T>(read: () => Promise<T>): () => Promise<T> {
+export function readOnce<T>(read: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => {
     result ??= read();

@@ -86,7 +86,7 @@ async function unpack(directory: string, { manifest, contents }: HelperContents)
     for (const { path, size } of manifest.files) {
       const content = Buffer.from(whole.subarray(at, at + size));
       at += size;
-      if (path.startsWith('bin/')) relocate(content, directory);
+      if (path.startsWith('bin/')) replaceHelperPrefix(content, directory);
       digests[path] = sha256Hex(content);
       const mode = path.startsWith('bin/') || path === 'lib/ld.so' ? 0o700 : 0o600;
       await writeFile(join(temporary, path), content, { mode, flush: true });
@@ -106,7 +106,7 @@ async function unpack(directory: string, { manifest, contents }: HelperContents)
  * Replaces the placeholder by the directory in all strings of an ELF file. Each shorter string is padded with zero
  * bytes.
  */
-export function relocate(content: Buffer, directory: string): void {
+export function replaceHelperPrefix(content: Buffer, directory: string): void {
   if (Buffer.byteLength(directory) > HELPER_PREFIX.length)
     throw new Error(`the path is longer than ${HELPER_PREFIX.length} bytes; set HYPEREDGE_CACHE to a shorter one`);
   for (let at = content.indexOf(HELPER_PREFIX); at >= 0; at = content.indexOf(HELPER_PREFIX, at)) {

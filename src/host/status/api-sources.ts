@@ -17,7 +17,7 @@ import type { ApiNode, FailingOperator, Pool } from '../../status/port.ts';
 import { pathsBelow } from '../config/paths.ts';
 import type { HostStatus } from '../control/control.ts';
 import { readUpdateRecord, updateOf } from '../doctor/cluster-facts.ts';
-import { absentFact, once } from '../doctor/gather.ts';
+import { absentFact, readOnce } from '../doctor/gather.ts';
 import { openClient } from '../process/api-access.ts';
 import { systemClock as clock, systemRandom as random } from '../process/process.ts';
 
@@ -51,7 +51,7 @@ export function openApiSource(root: string): ApiSource {
     opened.push(found);
     return { ...found, isMaster };
   };
-  const access = once(async (): Promise<{ readonly client: ApiClient; readonly isMaster: boolean }> => {
+  const access = readOnce(async (): Promise<{ readonly client: ApiClient; readonly isMaster: boolean }> => {
     const own = await open();
     try {
       await checkReady(own.client, AbortSignal.timeout(OWN_MS));

@@ -20,7 +20,7 @@ import { callControl, type HostStatus } from '../control/control.ts';
 import { layoutLine } from '../control/store-layout.ts';
 import { certificateFacts } from '../doctor/certificate-facts.ts';
 import { createContext, type DoctorContext } from '../doctor/context.ts';
-import { absentFact, gatherOne, once } from '../doctor/gather.ts';
+import { absentFact, gatherOne, readOnce } from '../doctor/gather.ts';
 import { unitFacts } from '../doctor/host-facts.ts';
 import { failureMessage } from '../openshift/revision-archive.ts';
 import { lockHolder } from '../run/instance-lock.ts';
@@ -56,8 +56,8 @@ export async function gatherStatus(root: string, nowMs: number): Promise<Gathere
   const whenInstalled = async (): Promise<void> => {
     if (!installed) throw absentFact('nothing is installed here');
   };
-  const status = once(() => callControl<HostStatus>(paths.controlSocket, 'GET', '/status', PROCESS_MS));
-  const names = once(async () => {
+  const status = readOnce(() => callControl<HostStatus>(paths.controlSocket, 'GET', '/status', PROCESS_MS));
+  const names = readOnce(async () => {
     const { nodeName, nodeIp } = await context.settings();
     return { nodeName, nodeIp };
   });

@@ -14,7 +14,7 @@ import type { BundleReport } from '../../support-bundle/port.ts';
 import { canonicalRoot, pathsBelow } from '../config/paths.ts';
 import type { Settings } from '../config/settings.ts';
 import { createContext } from '../doctor/context.ts';
-import { once } from '../doctor/gather.ts';
+import { readOnce } from '../doctor/gather.ts';
 import { type OpenedClient, openClient } from '../process/api-access.ts';
 import { openAssets, selfCommand } from '../process/assets.ts';
 import { openHelpers } from '../process/helper-programs.ts';
@@ -174,7 +174,7 @@ async function collectInto(
 }
 
 function clusterAccess(settings: () => Promise<Settings>, opened: OpenedClient[]): BundleAccess {
-  const open = once(async () => {
+  const open = readOnce(async () => {
     const { root, roles } = await settings();
     const file = roles.has('master') ? masterFiles(root).adminKubeconfig : nodeFiles(root).kubeconfig;
     try {

@@ -268,7 +268,7 @@ export interface Delivered {
 const OPT_BYTES = 11;
 
 /** Response to a client of at most `limit` bytes, with the question and an OPT record. */
-export function deliver(cached: CachedResponse, query: Query, limit: number, nowMs: number): Delivered {
+export function responseFromCache(cached: CachedResponse, query: Query, limit: number, nowMs: number): Delivered {
   const { shape } = cached;
   const message = withReducedTtl(cached, nowMs);
   const hasOpt = shape.end < message.length ? 1 : 0;

@@ -31,7 +31,7 @@ import {
   TCP_BYTES,
   udpLimit,
 } from './encoded-answer.ts';
-import { deliver, type Forwarded, type Forwarder, withReducedTtl } from './forwarder.ts';
+import { type Forwarded, type Forwarder, responseFromCache, withReducedTtl } from './forwarder.ts';
 import type { DnsCodec } from './port.ts';
 
 /** Names below the route domain. They resolve to the host's own router when no name server has them. */
@@ -132,7 +132,7 @@ export class Responder {
         // retrying.
         if (result === 'none') return emptyAnswer(message, query, RCODE.nxDomain);
         if (result === 'failed') return emptyAnswer(message, query, RCODE.servFail);
-        const { flags, counts, body } = deliver(result, query, limit, clock.monotonicMs());
+        const { flags, counts, body } = responseFromCache(result, query, limit, clock.monotonicMs());
         return assemble(message, query, flags, counts, body);
       };
       return forwarded instanceof Promise ? forwarded.then(finish) : finish(forwarded);

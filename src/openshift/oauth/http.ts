@@ -36,7 +36,12 @@ export function header({ request }: HttpCall, name: string): string | undefined 
 
 type Headers = Readonly<Record<string, string | readonly string[]>>;
 
-export function send({ request, response }: HttpCall, status: number, headers: Headers, body: string): void {
+export function sendHttpResponse(
+  { request, response }: HttpCall,
+  status: number,
+  headers: Headers,
+  body: string,
+): void {
   if (response.headersSent || response.destroyed) return;
   const bytes = Buffer.from(body);
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value as string | string[]);
@@ -48,10 +53,10 @@ export function send({ request, response }: HttpCall, status: number, headers: H
 }
 
 export const sendPage = (call: HttpCall, status: number, html: string, headers: Headers = {}): void =>
-  send(call, status, { ...PAGE_HEADERS, ...headers }, html);
+  sendHttpResponse(call, status, { ...PAGE_HEADERS, ...headers }, html);
 
 export const sendJson = (call: HttpCall, status: number, value: unknown, headers: Headers = {}): void =>
-  send(
+  sendHttpResponse(
     call,
     status,
     { 'content-type': 'application/json', 'cache-control': 'no-store', pragma: 'no-cache', ...headers },
@@ -59,7 +64,12 @@ export const sendJson = (call: HttpCall, status: number, value: unknown, headers
   );
 
 export const redirect = (call: HttpCall, location: string, headers: Headers = {}): void =>
-  send(call, 302, { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers }, '');
+  sendHttpResponse(
+    call,
+    302,
+    { location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', ...headers },
+    '',
+  );
 
 /** Sends an OAuth error (RFC 6749, section 5.2). */
 export const sendError = (

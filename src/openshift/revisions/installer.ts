@@ -19,7 +19,7 @@ import {
   withFallback,
   withoutRevisions,
 } from './core/index.ts';
-import type { Health, Inputs, Operand, OperandFiles, OperandProcess } from './port.ts';
+import type { Inputs, Operand, OperandFiles, OperandHealth, OperandProcess } from './port.ts';
 
 export interface Target {
   readonly revision: number;
@@ -62,7 +62,7 @@ const POLL_MS = 5_000;
  */
 const SETTLED_POLL_MS = 60_000;
 const SETTLE_MS = 300;
-const HEALTHY: Health = { state: 'healthy', message: '' };
+const HEALTHY: OperandHealth = { state: 'healthy', message: '' };
 
 export class RevisionInstaller {
   readonly #options: InstallerOptions;
@@ -186,7 +186,7 @@ export class RevisionInstaller {
       (wanted === undefined || wanted.revision === current);
   }
 
-  async #health(sinceMs: number): Promise<Health> {
+  async #health(sinceMs: number): Promise<OperandHealth> {
     const health = await this.#options.process.health(sinceMs);
     this.#healthyInARow = health.state === 'healthy' ? this.#healthyInARow + 1 : 0;
     return health.state === 'healthy' && this.#healthyInARow < 2 ? { ...health, state: 'starting' } : health;

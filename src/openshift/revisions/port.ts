@@ -38,7 +38,7 @@ export interface OperandFiles {
   watch(listener: () => void): () => void;
 }
 
-export interface Health {
+export interface OperandHealth {
   readonly state: 'healthy' | 'starting' | 'crashing';
   /** Description of the fault, with the last error in the component's log. */
   readonly message: string;
@@ -46,7 +46,7 @@ export interface Health {
 
 export interface OperandProcess {
   /** Health of the container that was started after `sinceMs`. */
-  health(sinceMs: number): Promise<Health>;
+  health(sinceMs: number): Promise<OperandHealth>;
   /** Stops the container, which the kubelet then restarts immediately. Does nothing if there is no container. */
   restart(): Promise<void>;
 }

@@ -43,7 +43,7 @@ export function schedulePod(input: ScheduleInput): Decision {
   const found = findNodes(input);
   const chosen = chooseNode(input, found.feasible);
   return chosen === undefined
-    ? unschedulable(input, found.rejections)
+    ? unschedulableMessage(input, found.rejections)
     : { kind: 'bind', node: chosen.name, feasible: found.feasible.length };
 }
 
@@ -96,7 +96,7 @@ export function chooseNode(
 }
 
 /** Result for a pod that fits on no node. If `mayPreempt` is false, preemption is not tried. */
-export function unschedulable(
+export function unschedulableMessage(
   input: ScheduleInput,
   rejections: ReadonlyMap<string, Rejection>,
   mayPreempt = true,

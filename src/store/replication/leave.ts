@@ -28,7 +28,7 @@ const KNOWN_MS = 100;
 const POLL_MS = 5;
 
 /** Transfers leadership, redirects clients to other members and waits until requests in progress are answered. */
-export async function leave(deps: LeaveDeps): Promise<void> {
+export async function leaveStoreCluster(deps: LeaveDeps): Promise<void> {
   const { engine, clock, log, listener, peers } = deps;
   const began = clock.monotonicMs();
   const led = engine.leads && !engine.replica.alone && !engine.replica.ended;

@@ -8,7 +8,7 @@ import { Removal, removedError } from '../membership/removal.ts';
 import { RecoveringServer, type StoreServer } from '../recovery/recovery.ts';
 import { createReplica } from '../replication/create-replica.ts';
 import type { Engine } from '../replication/engine.ts';
-import { leave } from '../replication/leave.ts';
+import { leaveStoreCluster } from '../replication/leave.ts';
 import { ALARM_CORRUPT } from '../replication/maintenance/alarms.ts';
 import { requireLevel } from '../replication/maintenance/log-level.ts';
 import { connectPeers } from '../replication/peers/connect-peers.ts';
@@ -222,7 +222,7 @@ class Server implements StoreServer {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     const { clock, log, listener } = this.#deps;
-    await leave({ engine: this.#engine, clock, log, listener, peers: () => this.#open.peers });
+    await leaveStoreCluster({ engine: this.#engine, clock, log, listener, peers: () => this.#open.peers });
     await this.#close();
   }
 

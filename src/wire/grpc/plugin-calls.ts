@@ -29,7 +29,7 @@ export function pluginError(error: unknown, socket: string): Error {
   return new RpcError(error instanceof RpcError ? error.code : RpcCode.unknown, `${socket}: ${message}`);
 }
 
-export async function call(
+export async function callPluginMethod(
   channel: Channel,
   socket: string,
   path: string,

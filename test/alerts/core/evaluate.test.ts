@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { evaluate, type Value } from '../../../src/alerts/core/evaluate.ts';
+import { evaluateAlertExpression, type Value } from '../../../src/alerts/core/evaluate.ts';
 import { parseExpression } from '../../../src/alerts/core/expression.ts';
 import { type Reading, SampleStore } from '../../../src/alerts/core/samples.ts';
 import { generator } from '../../support/random.ts';
@@ -19,7 +19,7 @@ function valuesOf(
   const expression = parseExpression(text);
   const samples = new SampleStore([expression], 1000);
   for (const [seconds, readings] of scrapes) samples.record('test', seconds * 1000, readings);
-  return plain(evaluate(expression, samples, (scrapes.at(-1)?.[0] ?? 0) * 1000));
+  return plain(evaluateAlertExpression(expression, samples, (scrapes.at(-1)?.[0] ?? 0) * 1000));
 }
 
 const plain = (value: Value): unknown =>

@@ -16,7 +16,7 @@ import {
   schemaOfType,
   typeNames,
 } from '../../../src/api/schema/index.ts';
-import { namedFacts } from '../../../src/api/schema/merge-keys.ts';
+import { mergeKeyFacts } from '../../../src/api/schema/merge-keys.ts';
 import { MESSAGES } from '../../../src/apiserver/http/protobuf/generated/messages.ts';
 
 const pod = schemaOf({ group: '', version: 'v1', kind: 'Pod' });
@@ -39,8 +39,8 @@ test('every kind and its list have a schema', () => {
 });
 
 test('merge rules name only existing fields and types', () => {
-  for (const name of namedFacts().types) assert.ok(schemaOfType(name), name);
-  for (const name of namedFacts().fields) {
+  for (const name of mergeKeyFacts().types) assert.ok(schemaOfType(name), name);
+  for (const name of mergeKeyFacts().fields) {
     const dot = name.lastIndexOf('.');
     assert.ok(schemaOfType(name.slice(0, dot))?.fields.has(name.slice(dot + 1)), name);
   }

@@ -6,7 +6,7 @@ import type { Clock } from '../../../src/base/time/clock.ts';
 import { systemClock } from '../../../src/host/process/process.ts';
 import type { NodeReport } from '../../../src/openshift/revisions/core/index.ts';
 import { RevisionInstaller, type Target } from '../../../src/openshift/revisions/installer.ts';
-import type { Health } from '../../../src/openshift/revisions/port.ts';
+import type { OperandHealth } from '../../../src/openshift/revisions/port.ts';
 import { createTurn } from '../../../src/openshift/revisions/turn.ts';
 import { MemoryHost } from './memory-host.ts';
 
@@ -173,7 +173,7 @@ test('the trial of a revision has the same duration when the clock is set forwar
     await installer.prepare(false);
     host.boot();
     host.config = 'two';
-    let state: Health['state'] = 'starting';
+    let state: OperandHealth['state'] = 'starting';
     host.health = async () => ({ state, message: 'not ready yet' });
     await installer.adoptNow();
     host.boot();

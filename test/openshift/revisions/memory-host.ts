@@ -1,7 +1,7 @@
 /** Host with in-memory files and component. A file that begins with `bad` does not start. */
 import { createHash } from 'node:crypto';
 import type { HostState } from '../../../src/openshift/revisions/core/index.ts';
-import type { Health, Inputs, OperandFiles, OperandProcess } from '../../../src/openshift/revisions/port.ts';
+import type { Inputs, OperandFiles, OperandHealth, OperandProcess } from '../../../src/openshift/revisions/port.ts';
 
 const CONFIG = 'master/master-config.yaml';
 const sha = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -70,7 +70,7 @@ export class MemoryHost implements OperandFiles, OperandProcess {
     for (const changed of this.#watchers) changed();
   }
 
-  health = async (): Promise<Health> =>
+  health = async (): Promise<OperandHealth> =>
     this.running.config.startsWith('bad') || this.running.overlay.includes('bad')
       ? { state: 'crashing', message: `api ended 2 times; ${this.running.config}` }
       : { state: 'healthy', message: '' };

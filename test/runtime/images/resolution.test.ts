@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/base/log.ts';
 import { trees } from '../../../src/runtime/directory-removal/index.ts';
 import { createImageStore, type ImageStore } from '../../../src/runtime/images/index.ts';
 import { runCommand } from '../../../src/runtime/oci/command.ts';
-import { withLowers } from '../../../src/runtime/oci/spec/overlay-lowers.ts';
+import { withLowerDirectories } from '../../../src/runtime/oci/spec/overlay-lowers.ts';
 import { dockerArchive, type TarEntry, tarBytes } from '../../conformance/busybox-image.ts';
 import { directory, file, link } from './archives.ts';
 
@@ -41,7 +41,7 @@ describe('path resolution in image layers', { skip: process.getuid?.() === 0 ? f
     await mkdir(`${target}-empty`);
     const held = await store.hold(id, 'view');
     const layers = held.layers.length > 1 ? held.layers : [...held.layers, `${target}-empty`];
-    await withLowers(held.layerRoot, layers, (cwd, lowerdir) =>
+    await withLowerDirectories(held.layerRoot, layers, (cwd, lowerdir) =>
       runCommand('mount', ['-t', 'overlay', '-o', `ro,lowerdir=${lowerdir}`, 'overlay', target], { cwd }),
     );
     try {

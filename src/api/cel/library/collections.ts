@@ -5,14 +5,14 @@
 
 import { celEqual } from '../equality.ts';
 import { COST_PER_ELEMENT, declareFunction, declareIn, type Overload, perCharacter, times } from '../functions.ts';
-import { spend } from '../meter.ts';
+import { chargeCost } from '../meter.ts';
 import {
   CelMap,
   Duration,
   EvaluationError,
   isList,
   type List,
-  numeric,
+  numericValue,
   Optional,
   Timestamp,
   Uint,
@@ -72,7 +72,7 @@ function flatten(list: List, depth: bigint): Value[] {
   const take = (from: List, left: bigint): void => {
     for (const item of from) {
       // The result may be much larger than the input, because the same list may occur in it many times.
-      spend(2);
+      chargeCost(2);
       if (left > 0n && isList(item)) take(item, left - 1n);
       else result.push(item);
     }
@@ -182,7 +182,7 @@ const sets: readonly Overload[] = [
 
 function isZero(value: Value): boolean {
   if (value === null || value === false || value === '') return true;
-  const number = numeric(value);
+  const number = numericValue(value);
   if (number !== undefined) return Number(number) === 0;
   if (value instanceof CelMap) return value.size === 0;
   if (value instanceof Uint8Array) return value.length === 0;

@@ -1,5 +1,5 @@
 /** Function `format`. Source: cel-go's ext/strings.go. */
-import { spend } from '../meter.ts';
+import { chargeCost } from '../meter.ts';
 import {
   CelMap,
   Duration,
@@ -80,7 +80,7 @@ function clause(verb: string, precision: string | undefined, value: Value): stri
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** Formats a number for `%e`, always with six decimals, whatever precision the pattern specifies: `1.234568×10⁰⁴`. */
+/** Formats a number for `%e` with six decimals, as in `1.234568×10⁰⁴`. The precision of the pattern is ignored. */
 function scientific(number: number): string {
   const [mantissa = '', exponent = '0'] = number.toExponential(6).split('e');
   const digits = exponent.replace(/^[+-]/, '').padStart(2, '0');
@@ -104,7 +104,7 @@ function contentsOf(value: Value): number {
 const within = (value: Value): string => (typeof value === 'string' ? `"${value}"` : shown(value));
 
 function shown(value: Value): string {
-  spend(typeof value === 'string' ? Math.floor(value.length * 0.1) : contentsOf(value));
+  chargeCost(typeof value === 'string' ? Math.floor(value.length * 0.1) : contentsOf(value));
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return formatDouble(value);
   if (typeof value !== 'object') return String(value);

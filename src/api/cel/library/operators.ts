@@ -9,7 +9,7 @@ import {
   EvaluationError,
   keyOf,
   type List,
-  numeric,
+  numericValue,
   Timestamp,
   TypeValue,
   typeOf,
@@ -103,8 +103,8 @@ const arithmetic: readonly Overload[] = [
 ];
 
 function compareValues(a: Value, b: Value): number {
-  const left = numeric(a);
-  const right = numeric(b);
+  const left = numericValue(a);
+  const right = numericValue(b);
   if (left !== undefined && right !== undefined) return left < right ? -1 : left > right ? 1 : 0;
   if (typeof a === 'string' && typeof b === 'string') return compareText(a, b);
   if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b);

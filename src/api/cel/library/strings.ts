@@ -4,7 +4,7 @@ import { BoundedMap } from '../../../base/bounded-map.ts';
 import { messageOf } from '../../../base/errors.ts';
 import { compileRegexp, type Regexp } from '../../../base/regexp/index.ts';
 import { COST_PER_CHARACTER, declareFunction, declareIn, type Overload, perCharacter, times } from '../functions.ts';
-import { spend } from '../meter.ts';
+import { chargeCost } from '../meter.ts';
 import { EvaluationError, type List } from '../values.ts';
 import { checkResultLength, format } from './format.ts';
 
@@ -141,7 +141,7 @@ const joined = (list: List, separator: string): string => {
     texts.push(item);
   }
   checkResultLength(length);
-  spend(Math.max(0, perCharacter(length) - perCharacter(list.length)));
+  chargeCost(Math.max(0, perCharacter(length) - perCharacter(list.length)));
   return texts.join(separator);
 };
 

@@ -1,7 +1,7 @@
 /** Timestamps and durations. Source: cel-spec (timestamps), Go's time.ParseDuration. */
 import { BoundedMap } from '../../../base/bounded-map.ts';
 import { declareFunction, type Overload } from '../functions.ts';
-import { spend } from '../meter.ts';
+import { chargeCost } from '../meter.ts';
 import { Duration, EvaluationError, Timestamp } from '../values.ts';
 
 const SECOND = 1_000_000_000n;
@@ -99,7 +99,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   const known = formats.get(zone);
   if (known !== undefined) return known;
   // Creating a format takes as long as some hundreds of ordinary steps.
-  spend(1_000);
+  chargeCost(1_000);
   try {
     const format = new Intl.DateTimeFormat('en-US', {
       timeZone: zone,

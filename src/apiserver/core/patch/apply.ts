@@ -16,10 +16,10 @@ import {
   type FieldSet,
   fieldDifference,
   fieldElement,
+  fieldUnion,
   intersection,
   isEmpty,
   recursiveDifference,
-  union,
   unionAll,
 } from './field-set.ts';
 import {
@@ -154,12 +154,12 @@ export function* managedFieldsSteps(options: UpdateOptions): Steps<JsonValue[]> 
   const changesIn = changesByVersion(options, changes, before, after, (each) => withoutIgnored(each, ignored));
   const others = yield* yieldFields(known, changesIn, undefined, identity);
   yield;
-  const gained = withoutUnownedFields(union(changes.added, changes.modified));
+  const gained = withoutUnownedFields(fieldUnion(changes.added, changes.modified));
   const managed = new Map(others);
   if (!isEmpty(gained)) {
     yield;
     const previous = others.get(identity);
-    const fields = previous === undefined ? gained : union(previous.fields, gained);
+    const fields = previous === undefined ? gained : fieldUnion(previous.fields, gained);
     managed.set(
       identity,
       previous?.read?.fields === fields && previous.time !== undefined
@@ -217,7 +217,7 @@ function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): 
   yield;
   const all = yield* compared(options, before, object);
   const emptied = intersection(given, all.removed);
-  const changes = withoutIgnored({ ...all, modified: union(all.modified, emptied) }, ignored);
+  const changes = withoutIgnored({ ...all, modified: fieldUnion(all.modified, emptied) }, ignored);
   yield;
   const changesIn = changesByVersion(options, changes, before, object, (each) => withoutIgnored(each, ignored));
   const conflicts = force ? [] : conflictsWith(managed, identity, changesIn);
@@ -266,7 +266,7 @@ function writtenIn(): (changes: Comparison) => FieldSet {
   return (changes) => {
     let both = known.get(changes);
     if (both === undefined) {
-      both = union(changes.modified, changes.added);
+      both = fieldUnion(changes.modified, changes.added);
       known.set(changes, both);
     }
     return both;
@@ -354,7 +354,7 @@ function inheritedFields(live: JsonObject | undefined, schema: SchemaNode | unde
   const lastApplied = live === undefined ? undefined : lastAppliedOf(live);
   if (live === undefined || lastApplied === undefined) return EMPTY_SET;
   const changes = compare(lastApplied, bare(live), schema);
-  const differing = union(union(changes.modified, changes.added), changes.removed);
+  const differing = fieldUnion(fieldUnion(changes.modified, changes.added), changes.removed);
   return fieldDifference(fieldsOf(lastApplied, schema), differing);
 }
 
@@ -430,7 +430,7 @@ function entryFacts(options: WriteFacts): Pick<ManagedEntry, 'manager' | 'apiVer
 function ignoredFields(options: WriteFacts): FieldSet {
   let ignored: FieldSet = EMPTY_SET;
   for (const path of options.resetFields ?? []) {
-    ignored = union(
+    ignored = fieldUnion(
       ignored,
       path.reduceRight<FieldSet>((below, name) => ({ [fieldElement(name)]: below }), EMPTY_SET),
     );

@@ -5,7 +5,7 @@ import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.t
 import { field, isObject, type JsonValue, jsonEqual } from './document.ts';
 import { EMPTY_SET, type FieldSet, fieldElement, isEmpty, memberNode } from './field-set.ts';
 import {
-  declares,
+  declaresField,
   EqualItems,
   fieldSchema,
   hasParts,
@@ -40,7 +40,7 @@ function ownBelow(value: JsonValue, schema: SchemaNode | undefined, containers: 
       // An empty list of keyed items has no owner.
       if (!containers && isEmptyList(own, fieldSchema(shape, name))) continue;
       const below = ownBelow(own, fieldSchema(shape, name), containers);
-      const self = !declares(shape, name) || (containers && isContainer(own));
+      const self = !declaresField(shape, name) || (containers && isContainer(own));
       set[fieldElement(name)] = self ? memberNode(below) : below;
     }
   } else if (shape.kind === 'list' && Array.isArray(value)) {
@@ -67,7 +67,8 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
     for (const name of Object.keys(after)) {
       const was = field(before, name);
       const is = after[name];
-      if (was !== is) found.compareChild(fieldElement(name), was, is, fieldSchema(shape, name), !declares(shape, name));
+      if (was !== is)
+        found.compareChild(fieldElement(name), was, is, fieldSchema(shape, name), !declaresField(shape, name));
     }
     for (const name of Object.keys(before)) {
       if (!Object.hasOwn(after, name)) {
@@ -76,7 +77,7 @@ export function compare(before: JsonValue, after: JsonValue, schema: SchemaNode 
           field(before, name),
           undefined,
           fieldSchema(shape, name),
-          !declares(shape, name),
+          !declaresField(shape, name),
         );
       }
     }
@@ -113,14 +114,14 @@ class LargeComparison {
     if (before === after) return SAME;
     if (shape.kind === 'fields' && isObject(before) && isObject(after)) {
       for (const name of this.#weigher.names(after)) {
-        const self = !declares(shape, name);
+        const self = !declaresField(shape, name);
         const below = fieldSchema(shape, name);
         yield* this.#child(found, fieldElement(name), field(before, name), after[name], below, self);
       }
       yield;
       for (const name of this.#weigher.names(before)) {
         if (Object.hasOwn(after, name)) continue;
-        const self = !declares(shape, name);
+        const self = !declaresField(shape, name);
         const below = fieldSchema(shape, name);
         yield* this.#child(found, fieldElement(name), field(before, name), undefined, below, self);
       }

@@ -7,7 +7,7 @@ import type { Steps } from '../../../base/concurrency/steps.ts';
 import { isHeavy, Pieces, ValueWeights } from '../../../base/json/value-weight.ts';
 import { compare } from './compare.ts';
 import { field, isObject, type JsonObject, type JsonValue, jsonEqual, setField } from './document.ts';
-import { child, EMPTY_SET, type FieldSet, fieldElement, isEmpty, SELF, sorted, union } from './field-set.ts';
+import { child, EMPTY_SET, type FieldSet, fieldElement, fieldUnion, isEmpty, SELF, sorted } from './field-set.ts';
 import { isUnowned, isUnownedMetadata } from './managed-fields.ts';
 import { EqualItems, hasParts, isComparedByParts, isContainer, itemsOf } from './merge-shape.ts';
 
@@ -164,7 +164,7 @@ function changed(value: JsonValue, schema: SchemaNode | undefined, known: JsonVa
   if (!isComparedByParts(known, value, schema)) return jsonEqual(known, value) ? undefined : EMPTY_SET;
   if (isObject(value) && isObject(known)) return newFields(value, schema, known, NONE, 'nested');
   const { added, modified } = compare(known, value, schema);
-  const both = sorted(union(added, modified));
+  const both = sorted(fieldUnion(added, modified));
   return isEmpty(both) ? undefined : both;
 }
 

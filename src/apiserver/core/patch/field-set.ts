@@ -48,7 +48,7 @@ export function memberNode(below: FieldSet): FieldSet {
   return node;
 }
 
-export function union(a: FieldSet, b: FieldSet): FieldSet {
+export function fieldUnion(a: FieldSet, b: FieldSet): FieldSet {
   return isEmpty(a) ? b : isEmpty(b) ? a : joined(a, b);
 }
 
@@ -58,7 +58,7 @@ export function unionAll(sets: readonly FieldSet[]): FieldSet {
   while (left.length > 1) {
     const pairs: FieldSet[] = [];
     for (let index = 0; index < left.length; index += 2)
-      pairs.push(union(left[index] ?? EMPTY_SET, left[index + 1] ?? EMPTY_SET));
+      pairs.push(fieldUnion(left[index] ?? EMPTY_SET, left[index + 1] ?? EMPTY_SET));
     left = pairs;
   }
   return left[0] ?? EMPTY_SET;

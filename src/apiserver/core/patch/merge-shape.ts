@@ -34,13 +34,13 @@ export function fieldSchema(shape: Extract<Shape, { kind: 'fields' }>, name: str
  * Reports whether the type declares the field. A declared field is owned by the managers that own fields below it. A
  * preserved unknown field is owned by the manager that created it.
  */
-export function declares(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
+export function declaresField(shape: Extract<Shape, { kind: 'fields' }>, name: string): boolean {
   return shape.declared && shape.schema?.kind === 'object' && shape.schema.fields.has(name);
 }
 
 /** Reports whether the path element is a field that the type declares. */
 export function isDeclared(shape: Shape, element: string): boolean {
-  return shape.kind === 'fields' && element.startsWith('f:') && declares(shape, element.slice(2));
+  return shape.kind === 'fields' && element.startsWith('f:') && declaresField(shape, element.slice(2));
 }
 
 /** Path element of a list item. Undefined if it has no key. */

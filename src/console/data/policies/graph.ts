@@ -9,13 +9,13 @@
 import type { Namespace, Pod } from '../../../api/generated/core/v1.ts';
 import type { NetworkPolicy } from '../../../api/generated/networking/v1.ts';
 import { type LabelSelector, type Labels, matchesLabels } from '../../../base/selector.ts';
-import { intersection, NO_PORTS, type PortRange, type PortSet, union } from './port-set.ts';
+import { NO_PORTS, type PortRange, type PortSet, portIntersection, portUnion } from './port-set.ts';
 import {
   addressOf,
   type Block,
   type Family,
   hasAddress,
-  includes,
+  includesBlock,
   type Network,
   type Policy,
   type PortName,
@@ -294,7 +294,7 @@ function externalEndpoints(blocks: readonly Block[]): readonly Endpoint[] {
       endpoint(
         block.id,
         [block.network.family],
-        blocks.filter((outer) => includes(outer, block)).map(({ id }) => id),
+        blocks.filter((outer) => includesBlock(outer, block)).map(({ id }) => id),
       ),
     ),
     endpoint(blocks.length === 0 ? 'addresses outside the cluster' : 'other addresses outside the cluster', [4, 6], []),
@@ -336,10 +336,10 @@ class Reach {
    */
   ports(from: Endpoint, to: Endpoint): PortSet {
     const families = from.families.filter((family) => to.families.includes(family));
-    return union(
+    return portUnion(
       families.map((family) => {
         const sent = this.#side('egress', from, to, to, family);
-        return sent.length === 0 ? NO_PORTS : intersection(sent, this.#side('ingress', to, from, to, family));
+        return sent.length === 0 ? NO_PORTS : portIntersection(sent, this.#side('ingress', to, from, to, family));
       }),
     );
   }
@@ -347,7 +347,9 @@ class Reach {
   #side(direction: Direction, own: Endpoint, other: Endpoint, target: Endpoint, family: Family): PortSet {
     const isolating = own.policies.flatMap((policy) => policy[direction] ?? []);
     if (own.policies.every((policy) => policy[direction] === undefined)) return 'all';
-    return union(isolating.filter((rule) => this.#matches(rule, other, family)).map((rule) => portsFor(rule, target)));
+    return portUnion(
+      isolating.filter((rule) => this.#matches(rule, other, family)).map((rule) => portsFor(rule, target)),
+    );
   }
 
   #matches({ peers }: Rule, other: Endpoint, family: Family): boolean {
@@ -369,5 +371,5 @@ function portsFor({ ports }: Rule, target: Endpoint): PortSet {
       .filter((each) => each.name === name && each.protocol === protocol)
       .map(({ port }): PortRange => ({ protocol, from: port, to: port })),
   );
-  return union([ports.ranges, named]);
+  return portUnion([ports.ranges, named]);
 }

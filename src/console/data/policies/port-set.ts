@@ -17,7 +17,7 @@ export const LAST_PORT = 65_535;
 
 const orderOf = (protocol: Protocol): number => PROTOCOLS.indexOf(protocol);
 
-export function union(sets: readonly PortSet[]): PortSet {
+export function portUnion(sets: readonly PortSet[]): PortSet {
   const ranges: PortRange[] = [];
   for (const set of sets) {
     if (set === 'all') return 'all';
@@ -34,7 +34,7 @@ export function union(sets: readonly PortSet[]): PortSet {
   return merged;
 }
 
-export function intersection(left: PortSet, right: PortSet): PortSet {
+export function portIntersection(left: PortSet, right: PortSet): PortSet {
   if (left === 'all') return right;
   if (right === 'all') return left;
   return left.flatMap(({ protocol, from, to }) =>
@@ -44,7 +44,7 @@ export function intersection(left: PortSet, right: PortSet): PortSet {
   );
 }
 
-export const allows = (set: PortSet, protocol: string, port: number): boolean =>
+export const allowsPort = (set: PortSet, protocol: string, port: number): boolean =>
   set === 'all' || set.some((range) => range.protocol === protocol && range.from <= port && port <= range.to);
 
 /** Text such as `TCP 80, 8080–8090; UDP`, `all` or `none`. A protocol without numbers stands for all its ports. */

@@ -144,7 +144,7 @@ export const hasAddress = ({ network, except }: Block, address: Network): boolea
 /**
  * Whether `outer` contains all addresses of `inner`. The exceptions of `inner` are compared one by one, never combined.
  */
-export const includes = (outer: Block, inner: Block): boolean =>
+export const includesBlock = (outer: Block, inner: Block): boolean =>
   containsNetwork(outer.network, inner.network) &&
   outer.except.every(
     (hole) => areApart(hole, inner.network) || inner.except.some((each) => containsNetwork(each, hole)),

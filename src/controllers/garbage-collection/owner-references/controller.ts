@@ -14,7 +14,7 @@ import { attemptAll } from '../../framework/attempt-all.ts';
 import type { DiscoveredKind } from '../../framework/discovery.ts';
 import type { ControllerHandle, ControllerSpec, RunScope } from '../../framework/framework.ts';
 import { ignoreNotFound } from '../../framework/ignore-not-found.ts';
-import { decideCollection, type OwnerState, unblocked, withoutFinalizer, withoutOwners } from './decide.ts';
+import { decideCollection, type OwnerState, withoutBlockingOwners, withoutFinalizer, withoutOwners } from './decide.ts';
 import {
   type Coordinates,
   FOREGROUND_FINALIZER,
@@ -263,7 +263,7 @@ class Collector {
       await this.#patch(node.at, object, { ownerReferences: withoutOwners(object, decision.uids) });
       return;
     }
-    if (decision.unblockOwners) await this.#patch(node.at, object, { ownerReferences: unblocked(object) });
+    if (decision.unblockOwners) await this.#patch(node.at, object, { ownerReferences: withoutBlockingOwners(object) });
     this.#handle.log.v(2, 'deleting an object whose owners do not exist', {
       kind: node.at.kind,
       name: node.at.name,

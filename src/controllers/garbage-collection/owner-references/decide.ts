@@ -55,7 +55,7 @@ export function withoutOwners(object: KubeObject, uids: readonly Uid[]): OwnerRe
   return (object.metadata?.ownerReferences ?? []).filter((reference) => !removed.has(toUid(reference.uid)));
 }
 
-export function unblocked(object: KubeObject): OwnerReference[] {
+export function withoutBlockingOwners(object: KubeObject): OwnerReference[] {
   return (object.metadata?.ownerReferences ?? []).map((reference) => ({ ...reference, blockOwnerDeletion: false }));
 }
 

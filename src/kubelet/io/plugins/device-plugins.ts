@@ -4,7 +4,7 @@ import { messageOf } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { Clock } from '../../../base/time/clock.ts';
 import {
-  call,
+  callPluginMethod,
   EMPTY,
   entry,
   fields,
@@ -41,7 +41,7 @@ export function serveRegistration(path: string, register: (it: Registration) => 
 export function connectDevicePlugin(socket: string, clock: Clock, log: Log): DevicePluginConnection {
   const channel = openChannel(socket, clock, log);
   const callService = (method: string, message: Buffer, timeoutMs = CALL_MS): Promise<Buffer> =>
-    call(channel, socket, `${SERVICE}${method}`, message, timeoutMs);
+    callPluginMethod(channel, socket, `${SERVICE}${method}`, message, timeoutMs);
   let closed = false;
   return {
     options: async () => readOptions(await callService('GetDevicePluginOptions', EMPTY)),

@@ -2,7 +2,7 @@
 
 import type { Log } from '../../../base/log.ts';
 import type { Clock } from '../../../base/time/clock.ts';
-import { call, EMPTY, fields, newMessage, openChannel } from '../../../wire/grpc/plugin-calls.ts';
+import { callPluginMethod, EMPTY, fields, newMessage, openChannel } from '../../../wire/grpc/plugin-calls.ts';
 import type { ClaimReference, DraPluginConnection, DraService, PreparedDevice } from '../../devices/port.ts';
 
 const PACKAGE = '/k8s.io.kubelet.pkg.apis.dra.';
@@ -14,7 +14,7 @@ export function connectDraPlugin(socket: string, service: DraService, clock: Clo
   const callService = async (method: string, claim: ClaimReference): Promise<Uint8Array> => {
     const { namespace, name, uid } = claim;
     const message = newMessage().string(1, namespace).string(2, uid).string(3, name).finish();
-    const answer = await call(
+    const answer = await callPluginMethod(
       channel,
       socket,
       `${PACKAGE}${service}/${method}`,

@@ -17,7 +17,7 @@ import {
 import type { Entry, Tree } from '../core/ignition/port.ts';
 import type { Accounts } from './accounts.ts';
 import type { Disk } from './disk.ts';
-import { MAX_KEPT_BYTES, observe } from './observe.ts';
+import { MAX_KEPT_BYTES, observePath } from './observe.ts';
 
 const DIRECTORY: Owner = { mode: 0o755, uid: 0, gid: 0 };
 
@@ -45,7 +45,7 @@ export async function readFileFacts(
 async function treePath(disk: Disk, state: State, path: string, entry: Entry, accounts: Accounts): Promise<TreePath> {
   const content = contentOf(entry, accounts, path);
   const missing = await missingParents(disk, path);
-  const present = await observe(disk, path);
+  const present = await observePath(disk, path);
   if (present.kind === 'directory' || present.kind === 'other')
     throw new CodedError('not-a-file', `${path}: is a ${present.kind === 'directory' ? 'directory' : 'special file'}`);
   const isShared = entry.kind === 'file' && entry.shared === true;
@@ -70,7 +70,7 @@ async function treePath(disk: Disk, state: State, path: string, entry: Entry, ac
  * is left unchanged.
  */
 async function leftPath(disk: Disk, path: string, original: Original): Promise<PathFacts | undefined> {
-  const present = await observe(disk, path).catch((): Observed => ({ kind: 'absent' }));
+  const present = await observePath(disk, path).catch((): Observed => ({ kind: 'absent' }));
   if (present.kind === 'directory' || present.kind === 'other') return undefined;
   const content = await restored(disk, original);
   // The parent directory may have been deleted together with the file.

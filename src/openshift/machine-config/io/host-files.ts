@@ -11,7 +11,7 @@ import { readAccounts } from './accounts.ts';
 import { codeOf, type Disk } from './disk.ts';
 import { readFileFacts } from './file-facts.ts';
 import { readState } from './file-state.ts';
-import { observe } from './observe.ts';
+import { observePath } from './observe.ts';
 import { createTransactions } from './transaction.ts';
 import { type DirectoryWatch, watchPaths } from './watch.ts';
 
@@ -79,7 +79,7 @@ export function createHostFiles(disk: Disk, watchDirectory: DirectoryWatch): Hos
     async differences() {
       const found: string[] = [];
       for (const [path, entry] of Object.entries(state.entries)) {
-        const difference = await observe(disk, path).then(
+        const difference = await observePath(disk, path).then(
           (present) => differenceOf(path, entry, present),
           (error: unknown) =>
             error instanceof CodedError ? error.message : `${path}: ${codeOf(error) ?? 'unreadable'}`,

@@ -10,7 +10,7 @@ import type { Disk } from './disk.ts';
  */
 export const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
-export async function observe(disk: Disk, path: string): Promise<Observed> {
+export async function observePath(disk: Disk, path: string): Promise<Observed> {
   const stat = await disk.stat(path);
   if (stat === undefined) return { kind: 'absent' };
   if (stat.kind === 'link') return { kind: 'link', target: stat.target };

@@ -5,7 +5,7 @@
 import { decodeJson, object, text } from '../../../base/decode.ts';
 import { CONSOLE_CLIENT } from '../authorization/clients.ts';
 import { ACCESS_TOKENS } from '../authorization/tokens.ts';
-import { type HttpCall, header, readBody, send, sendError } from '../http.ts';
+import { type HttpCall, header, readBody, sendError, sendHttpResponse } from '../http.ts';
 import type { OAuthAccessToken } from '../kinds/oauth/types.ts';
 import type { OAuthContext } from '../server.ts';
 import { cookie, SESSION } from './cookies.ts';
@@ -40,7 +40,7 @@ async function redeem(context: OAuthContext, call: HttpCall): Promise<void> {
   }
   limits.succeeded(source, LIMITED_AS);
   log.info('login succeeded', { user: user.name, by: 'one-time link', source });
-  send(call, 204, noStore(sessionCookie(context.key(), user, context.clock.nowMs())), '');
+  sendHttpResponse(call, 204, noStore(sessionCookie(context.key(), user, context.clock.nowMs())), '');
 }
 
 async function secretOf(call: HttpCall): Promise<string> {
@@ -61,7 +61,7 @@ async function renew(context: OAuthContext, call: HttpCall): Promise<void> {
   // A session has all rights of the user, so a token with fewer rights must not extend it.
   if (clientName !== CONSOLE_CLIENT || !scopes.includes(FULL) || !currentUser(objects, user))
     return sendError(call, 401, 'access_denied', 'the token is no valid token of the console');
-  send(call, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
+  sendHttpResponse(call, 204, noStore(sessionCookie(key(), user, clock.nowMs())), '');
 }
 
 /** Deletes the token of the request and, if `ends` is true, also the session of the browser. */
@@ -71,7 +71,7 @@ async function revoke(context: OAuthContext, call: HttpCall, ends: boolean): Pro
   if (token === undefined) return sendError(call, 401, 'access_denied', 'the token is unknown or expired');
   await context.objects.remove(ACCESS_TOKENS, token.metadata?.name ?? '');
   if (ends) context.log.info('logged out', { user: token.userName ?? '' });
-  send(call, 204, ends ? noStore(cookie(SESSION, '')) : noStore(), '');
+  sendHttpResponse(call, 204, ends ? noStore(cookie(SESSION, '')) : noStore(), '');
 }
 
 const noStore = (setCookie?: string) => ({

@@ -13,7 +13,7 @@ export const CSRF = '__Host-csrf';
 const mac = (key: Uint8Array, purpose: string, body: string): Buffer =>
   createHmac('sha256', key).update(`${purpose}\0${body}`).digest();
 
-export function sign(key: Uint8Array, purpose: string, value: object): string {
+export function signCookie(key: Uint8Array, purpose: string, value: object): string {
   const body = Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${body}.${mac(key, purpose, body).toString('base64url')}`;
 }

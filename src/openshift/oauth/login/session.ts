@@ -6,7 +6,7 @@ import { type HttpCall, header } from '../http.ts';
 import type { User } from '../kinds/users/types.ts';
 import type { LoginUser } from '../providers/mapping.ts';
 import { BOOTSTRAP_USER } from '../providers/providers.ts';
-import { CSRF, cookie, cookieOf, SESSION, sameText, sign, verify } from './cookies.ts';
+import { CSRF, cookie, cookieOf, SESSION, sameText, signCookie, verify } from './cookies.ts';
 
 const SESSION_MS = 300_000;
 
@@ -17,7 +17,7 @@ interface Session extends LoginUser {
 const SESSION_SCHEMA = own<Session>(object({ name: text, untilMs: number }));
 
 export const sessionCookie = (key: Uint8Array, user: LoginUser, nowMs: number): string =>
-  cookie(SESSION, sign(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
+  cookie(SESSION, signCookie(key, SESSION, { ...user, untilMs: nowMs + SESSION_MS } satisfies Session));
 
 /** User of the session; undefined if there is no valid session or the user no longer exists. */
 export function sessionUser(

@@ -17,7 +17,7 @@ import {
 } from '../../../base/decode.ts';
 import { sha256Base64url } from '../../../wire/digest.ts';
 import { type HttpCall, header, redirect } from '../http.ts';
-import { cookie, cookieOf, sameText, sign, verify } from '../login/cookies.ts';
+import { cookie, cookieOf, sameText, signCookie, verify } from '../login/cookies.ts';
 import type { WebPort } from '../port.ts';
 import type { IdentityProvider, LoginIdentity } from '../types.ts';
 import type { Discoveries } from './discovery.ts';
@@ -79,7 +79,7 @@ export async function beginOpenId(
     code_challenge_method: 'S256',
   };
   for (const [key, value] of Object.entries(parameters)) url.searchParams.set(key, value);
-  redirect(call, url.href, { 'set-cookie': cookie(COOKIE, sign(deps.key, COOKIE, pending)) });
+  redirect(call, url.href, { 'set-cookie': cookie(COOKIE, signCookie(deps.key, COOKIE, pending)) });
 }
 
 /**

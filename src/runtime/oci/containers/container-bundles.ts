@@ -19,7 +19,7 @@ import { allHostDevices, hostDevice, type OciDevice } from '../spec/devices.ts';
 import { localSeccompProfile } from '../spec/local-seccomp.ts';
 import { checkMounts } from '../spec/mount-guard.ts';
 import { mergeMounts, normalisePath, type OciMount, podMount, systemMounts } from '../spec/mounts.ts';
-import { withLowers } from '../spec/overlay-lowers.ts';
+import { withLowerDirectories } from '../spec/overlay-lowers.ts';
 import { buildSpec, type JoinedNamespaces } from '../spec/spec.ts';
 import { MappedRoot } from '../spec/user-namespace.ts';
 import { type ContainerUser, resolveUser } from '../spec/users.ts';
@@ -346,7 +346,7 @@ export class ContainerBundles {
     const overlay = layers.length > 0;
     if (!overlay) await mapped?.own(rootfs);
     else
-      await withLowers(base, layers, (cwd, lowerdir) =>
+      await withLowerDirectories(base, layers, (cwd, lowerdir) =>
         runCommand('mount', ['-t', 'overlay', '-o', `lowerdir=${lowerdir},${upper}`, 'overlay', rootfs], { cwd }),
       );
     return { image: held.config, mounts: [], overlay, mapped };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sha256Hex } from '../../../wire/digest.ts';
 import { runCommand } from '../command.ts';
 import type { ImageStorePort } from '../port.ts';
-import { withLowers } from '../spec/overlay-lowers.ts';
+import { withLowerDirectories } from '../spec/overlay-lowers.ts';
 import { unmountBelow } from './sandbox.ts';
 
 /** Id with which a volume holds its image, derived from the mount point so that it is stable. */
@@ -18,7 +18,7 @@ export async function mountImage(images: ImageStorePort, imageId: string, target
   const [first, ...others] = layers;
   if (first === undefined) return;
   if (others.length > 0) {
-    await withLowers(layerRoot, layers, (cwd, lowerdir) =>
+    await withLowerDirectories(layerRoot, layers, (cwd, lowerdir) =>
       runCommand('mount', ['-t', 'overlay', '-o', `lowerdir=${lowerdir},${OPTIONS}`, 'overlay', target], { cwd }),
     );
     return;

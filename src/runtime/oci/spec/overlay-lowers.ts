@@ -13,7 +13,7 @@ const MOST_OPTION_BYTES = 3000;
  * Calls `mount` with a working directory and a list of lower directories relative to it. If the layers' own names are
  * too long for a page, the list consists of short links, which are removed after the mount.
  */
-export async function withLowers(
+export async function withLowerDirectories(
   layerRoot: string,
   layers: readonly string[],
   mount: (directory: string, lowerdir: string) => Promise<unknown>,

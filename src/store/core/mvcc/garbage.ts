@@ -7,7 +7,7 @@ export interface Discarded {
   readonly keys?: readonly string[];
 }
 
-export interface Collected {
+export interface CollectedGarbage {
   readonly discarded: readonly Discarded[];
   readonly done: boolean;
 }
@@ -53,7 +53,7 @@ export class Garbage {
     compacted: number,
     most: number,
     trim: (history: KeyHistory, compacted: number, most: number) => Version[],
-  ): Collected {
+  ): CollectedGarbage {
     if (compacted > this.#heldAt) {
       if (this.#held.length > 0) this.#entries = [...this.#held, ...this.#entries.slice(this.#first)];
       if (this.#held.length > 0) this.#first = 0;

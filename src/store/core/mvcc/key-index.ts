@@ -1,6 +1,6 @@
 /** The versions of every key, in key order, with their value cache and the versions that compaction can collect. */
 import type { Change } from './decision.ts';
-import { type Collected, Garbage } from './garbage.ts';
+import { type CollectedGarbage, Garbage } from './garbage.ts';
 import type { Leases } from './leases.ts';
 import { OrderedMap } from './ordered-map.ts';
 import { intervalOf } from './txn-check.ts';
@@ -176,7 +176,7 @@ export class KeyIndex {
   }
 
   /** Removes about `most` versions that the compaction at `compacted` has made unreachable. */
-  collect(compacted: number, most: number): Collected {
+  collect(compacted: number, most: number): CollectedGarbage {
     return this.#garbage.collect(compacted, most, (history, upTo, some) => this.#trim(history, upTo, some));
   }
 

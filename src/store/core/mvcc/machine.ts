@@ -23,7 +23,7 @@ import {
   type TxnAnswer,
 } from './decision.ts';
 import { MvccError } from './errors.ts';
-import type { Collected } from './garbage.ts';
+import type { CollectedGarbage } from './garbage.ts';
 import { KeyIndex } from './key-index.ts';
 import { Leases } from './leases.ts';
 import { readRange, valuesOf } from './range.ts';
@@ -266,7 +266,7 @@ export class Machine {
   }
 
   /** Removes about `most` versions that compaction has made unreachable from the index. */
-  collect(most: number): Collected {
+  collect(most: number): CollectedGarbage {
     return this.#index.collect(this.#compacted, most);
   }
 

@@ -16,7 +16,7 @@ export function propose(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   }
   const refused = refusal(node, data);
   if (refused !== undefined) throw refused;
-  return append(node, data);
+  return appendProposals(node, data);
 }
 
 /** Reason why this leader rejects the proposal; undefined if it accepts it. */
@@ -34,7 +34,7 @@ export function refusal(node: RaftNode, data: readonly Uint8Array[]): RaftError 
   return undefined;
 }
 
-export function append(node: RaftNode, data: readonly Uint8Array[]): Proposed {
+export function appendProposals(node: RaftNode, data: readonly Uint8Array[]): Proposed {
   const { index: first, term } = node.position();
   leader.appendOwn(
     node,

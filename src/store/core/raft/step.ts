@@ -3,7 +3,7 @@ import { answerVote, campaign, defendsLeader, poll } from './election.ts';
 import { onAppend, onHeartbeat, onLeaderMessage, onSnapshot } from './follower.ts';
 import * as leader from './leader.ts';
 import type { RaftNode } from './node.ts';
-import { append, refusal } from './proposals.ts';
+import { appendProposals, refusal } from './proposals.ts';
 import type { Message, TermedMessage } from './types.ts';
 
 /** Handles a message from a peer: its term first (paper §5.1), then its content. Throws if it is malformed. */
@@ -82,7 +82,7 @@ function stepForwarded(node: RaftNode, message: Exclude<Message, TermedMessage>)
   }
   if (node.role !== 'leader') return;
   if (message.type === 'propose') {
-    if (refusal(node, message.data) === undefined) append(node, message.data);
+    if (refusal(node, message.data) === undefined) appendProposals(node, message.data);
   } else if (message.type === 'transfer') {
     if (node.membership.isVoter(message.target)) leader.transferLeadership(node, message.target);
   } else if (node.reads.size < node.config.maxPendingReads) leader.registerRead(node, message.context, message.from);

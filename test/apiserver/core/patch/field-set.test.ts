@@ -4,6 +4,7 @@ import {
   EMPTY_SET,
   type FieldSet,
   fieldDifference,
+  fieldUnion,
   formatPath,
   intersection,
   isEmpty,
@@ -11,7 +12,6 @@ import {
   parseFieldSet,
   recursiveDifference,
   sorted,
-  union,
 } from '../../../../src/apiserver/core/patch/field-set.ts';
 import { Choices } from './choices.ts';
 
@@ -60,7 +60,7 @@ describe('field sets', () => {
       const [left, right] = [build(a), build(b)];
       const before = JSON.stringify([left, right]);
       assert.deepEqual(flat(left), a);
-      assert.deepEqual(flat(union(left, right)), a.union(b), `seed ${seed} union ${before}`);
+      assert.deepEqual(flat(fieldUnion(left, right)), a.union(b), `seed ${seed} union ${before}`);
       assert.deepEqual(flat(fieldDifference(left, right)), a.difference(b), `seed ${seed} difference ${before}`);
       assert.deepEqual(flat(intersection(left, right)), a.intersection(b), `seed ${seed} intersection ${before}`);
       const beneath = new Set(
@@ -68,7 +68,7 @@ describe('field sets', () => {
       );
       assert.deepEqual(flat(recursiveDifference(left, right)), beneath, `seed ${seed} recursive ${before}`);
       assert.deepEqual(
-        JSON.parse(JSON.stringify(sorted(union(left, right)))),
+        JSON.parse(JSON.stringify(sorted(fieldUnion(left, right)))),
         JSON.parse(JSON.stringify(sorted(build(a.union(b))))),
       );
       assert.equal(JSON.stringify([left, right]), before);
@@ -77,7 +77,7 @@ describe('field sets', () => {
 
   it('operations on field sets return the same object if nothing changes, and produce no empty nodes', () => {
     const set = build(PATHS);
-    assert.equal(union(set, build(['f:a'])), set);
+    assert.equal(fieldUnion(set, build(['f:a'])), set);
     assert.equal(fieldDifference(set, build(['f:x', 'f:a f:z'])), set);
     assert.equal(intersection(set, build(PATHS)), set);
     assert.ok(isEmpty(fieldDifference(set, set)));
@@ -98,9 +98,9 @@ describe('field sets', () => {
   it('the union of a field set with its subset returns the same object', () => {
     const text = '{"f:a":{},"f:b":{".":{},"f:c":{},"k:{\\"n\\":1}":{".":{},"f:d":{}}}}';
     const set = parseFieldSet(JSON.parse(text)) as FieldSet;
-    assert.equal(union(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);
-    assert.equal(union(set, { 'f:b': { 'f:c': {} } }), set);
-    assert.notEqual(union(set, { 'f:b': { 'f:e': {} } }), set);
+    assert.equal(fieldUnion(set, parseFieldSet(JSON.parse(text)) as FieldSet), set);
+    assert.equal(fieldUnion(set, { 'f:b': { 'f:c': {} } }), set);
+    assert.notEqual(fieldUnion(set, { 'f:b': { 'f:e': {} } }), set);
   });
 
   it('field sets are undefined for invalid input', () => {

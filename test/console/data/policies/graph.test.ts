@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import type { Namespace, Pod } from '../../../../src/api/generated/core/v1.ts';
 import type { NetworkPolicy, NetworkPolicySpec } from '../../../../src/api/generated/networking/v1.ts';
 import { type GraphNode, type PolicyGraph, policyGraph } from '../../../../src/console/data/policies/graph.ts';
-import { allows, PROTOCOLS, portsText } from '../../../../src/console/data/policies/port-set.ts';
+import { allowsPort, PROTOCOLS, portsText } from '../../../../src/console/data/policies/port-set.ts';
 import { addressOf, hasAddress, parsePolicy } from '../../../../src/console/data/policies/rules.ts';
 import { allowed, type Cluster } from '../../../network/policies/core/oracle.ts';
 import { NAMESPACES, randomNamespace, randomPod, randomPolicy, seeded } from '../../../network/policies/core/random.ts';
@@ -29,7 +29,7 @@ const reaches = (cluster: Cluster, from: readonly string[], to: readonly string[
 
 function drawn(graph: PolicyGraph, from: GraphNode, to: GraphNode, protocol: string, port: number): boolean {
   const edge = graph.edges.find((each) => each.from === from.id && each.to === to.id);
-  return edge !== undefined && allows(edge.ports, protocol, port);
+  return edge !== undefined && allowsPort(edge.ports, protocol, port);
 }
 
 function randomCluster(seed: number): Cluster {

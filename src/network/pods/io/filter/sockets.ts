@@ -20,13 +20,13 @@ export async function isInUse(mapping: PortMapping, serviceCidrs: readonly strin
   if (mapping.protocol === 'SCTP') return false;
   const name = mapping.protocol.toLowerCase();
   for (const file of [`/proc/net/${name}`, `/proc/net/${name}6`]) {
-    if (listens(await readFile(file, 'utf8').catch(() => ''), mapping, serviceCidrs)) return true;
+    if (listensOnPort(await readFile(file, 'utf8').catch(() => ''), mapping, serviceCidrs)) return true;
   }
   return false;
 }
 
 /** Whether a socket in `table`, the text of /proc/net/tcp, tcp6, udp or udp6, listens on the mapping's port. */
-export function listens(
+export function listensOnPort(
   table: string,
   { protocol, hostPort, hostIp }: PortMapping,
   serviceCidrs: readonly string[],

@@ -12,21 +12,25 @@ import { nameOf } from './pools.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
 
-export interface Selection {
+export interface UpdateSelection {
   /** Nodes that get the configuration now. */
   readonly next: readonly Node[];
   /** Leader of the store, if it has to wait until the other masters are updated. */
   readonly deferredLeader: Node | undefined;
 }
 
-const NONE: Selection = { next: [], deferredLeader: undefined };
+const NONE: UpdateSelection = { next: [], deferredLeader: undefined };
 
 /**
  * Selects the next nodes.
  *
  * @param leader Name of the node whose store member is the leader; undefined if it is unknown.
  */
-export function nextNodes(pool: MachineConfigPool, nodes: readonly Node[], leader: string | undefined): Selection {
+export function nextNodes(
+  pool: MachineConfigPool,
+  nodes: readonly Node[],
+  leader: string | undefined,
+): UpdateSelection {
   const target = pool.spec?.configuration?.name ?? '';
   if (target === '' || pool.spec?.paused === true || pool.metadata?.deletionTimestamp !== undefined) return NONE;
   const isMaster = nameOf(pool) === MASTER_POOL;
