@@ -31,6 +31,8 @@ const MAX_PIPELINED = 64;
  * whose endpoint is a router would forward one request hundreds of times.
  */
 const MAX_HOPS = 8;
+/** Host of the requests with which this host probes its router. No route can have it, and they are no lost requests. */
+const PROBED_HOST = '127.0.0.1';
 
 export interface ProxyParts {
   readonly balancing: Balancing;
@@ -121,9 +123,12 @@ export class HttpProxy {
     }
     const found = this.#parts.view().request(target);
     if (found.kind !== 'backend') {
-      metrics.unrouted++;
-      if (found.kind === 'redirect') refuse(found.status, ['Location', found.location]);
-      else refuse(found.kind === 'misdirected' ? 421 : 503, []);
+      if (found.kind === 'redirect') {
+        refuse(found.status, ['Location', found.location]);
+        return undefined;
+      }
+      if (target.host !== PROBED_HOST) metrics.unrouted++;
+      refuse(found.kind === 'misdirected' ? 421 : 503, []);
       return undefined;
     }
     if (ownHops(request.headers) >= MAX_HOPS) {

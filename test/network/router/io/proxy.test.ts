@@ -182,12 +182,26 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('other.apps.test', '/a'), /^HTTP\/1\.1 503 /);
   });
 
+  test('counts requests for unknown hosts, but neither redirects nor probes of this host', async () => {
+    const redirect = { termination: 'edge', insecureEdgeTerminationPolicy: 'Redirect' };
+    use({ routes: [route('edge', { tls: redirect })], servers: { edge: { port: await echo() } } });
+    const unrouted = (): number =>
+      Number(/^hyperedge_router_unrouted_requests_total (\d+)$/m.exec(proxy.metrics())?.[1]);
+    const before = unrouted();
+    assert.match(await get('127.0.0.1'), /^HTTP\/1\.1 503 /);
+    assert.match(await get('edge.apps.test'), /^HTTP\/1\.1 302 /);
+    assert.equal(unrouted() - before, 0);
+    assert.match(await get('other.apps.test'), /^HTTP\/1\.1 503 /);
+    assert.equal(unrouted() - before, 1);
+  });
+
   test('rejects requests with ambiguous framing before they reach a server', async () => {
     const seen: IncomingMessage[] = [];
     use({ routes: [route('web', {})], servers: { web: { port: await echo(seen) } } });
     const start = 'POST / HTTP/1.1\r\nHost: web.apps.test\r\n';
     for (const bytes of [
-      `${start}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\nHost: web.apps.test\r\n\r\n`,
+      `${start}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n` +
+        '0\r\n\r\nGET /x HTTP/1.1\r\nHost: web.apps.test\r\n\r\n',
       `${start}Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde`,
       `${start}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n`,
       `${start}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
@@ -220,7 +234,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.match(await get('none.apps.test'), /^HTTP\/1\.1 503 /);
   });
 
-  test('holds requests to an idled service until its servers are ready, within limits, and reports the traffic', async () => {
+  test('holds requests to an idled service until it has servers, within limits, and reports them', async () => {
     const routes = [
       route('idle', {}),
       route('through', { tls: { termination: 'passthrough' } }),
@@ -262,7 +276,7 @@ describe('proxy', { timeout: 60_000 }, () => {
     assert.equal(seen.length, 1 + 1 + 64, 'the client that left has no request');
   });
 
-  test('edge termination uses the certificate of the route or the default one, redirects HTTP and sends HSTS', async () => {
+  test('edge termination uses the certificate of the route or the default, redirects HTTP, sends HSTS', async () => {
     const own = await leaf('own.apps.test');
     const port = await echo();
     const hsts = { 'haproxy.router.openshift.io/hsts_header': 'max-age=31536000;includeSubDomains' };
