@@ -47,6 +47,10 @@ export function shareText(part: number, whole: number): string {
   return `${Math.round((part / whole) * 100)} %`;
 }
 
+/** Time in UTC such as `2026-01-01 08:00:00 UTC`. Other texts than times of the API are returned without changes. */
+export const timeText = (time: string): string =>
+  time.replace(/^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z$/, '$1 $2 UTC');
+
 /**
  * Age such as `5m`; `–` if the time is missing or invalid. A time in the future, caused by different clocks, gives
  * `0s`.

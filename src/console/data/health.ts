@@ -14,6 +14,8 @@ export interface Problem {
   readonly detail: string;
   /** Path, below the console's root, of the page with details. */
   readonly link: string;
+  /** Number of objects with the problem. Default: 1. */
+  readonly count?: number;
 }
 
 export interface ClusterHealth {
@@ -41,18 +43,18 @@ export function clusterHealth({ nodes, pods, operators, rigs }: HealthFacts): Cl
     ...podProblems(pods ?? [], nodes ?? []),
   ];
   const errors = problems.filter(({ severity }) => severity === 'error').length;
+  const warnings = problems.reduce((sum, { severity, count = 1 }) => sum + (severity === 'warning' ? count : 0), 0);
   if (nodes === undefined) return { level: 'unknown', sentence: 'The state of the nodes is not known.', problems };
   const size = `${countText(nodes.length, 'node')}${pods === undefined ? '' : ` and ${countText(pods.length, 'pod')}`}`;
-  if (errors > 0)
-    return {
-      level: 'error',
-      sentence: `${countText(errors, 'problem needs', 'problems need')} attention on ${size}.`,
-      problems,
-    };
+  if (errors > 0) {
+    const attention = countText(errors, 'problem needs', 'problems need');
+    const others = warnings === 0 ? '' : `, with ${countText(warnings, 'warning')}`;
+    return { level: 'error', sentence: `${attention} attention on ${size}${others}.`, problems };
+  }
   if (problems.length > 0)
     return {
       level: 'warning',
-      sentence: `The cluster works, with ${countText(problems.length, 'warning')} on ${size}.`,
+      sentence: `The cluster works, with ${countText(warnings, 'warning')} on ${size}.`,
       problems,
     };
   return { level: 'good', sentence: `The cluster is healthy: ${size}.`, problems };
@@ -107,20 +109,27 @@ const rigProblems = (rigs: readonly AnyObject[], nodes: readonly Node[]): Proble
 
 const MAX_PODS = 20;
 
-/** Warnings about pods that do not run. At most 20 are reported. */
+/** Warnings about pods that do not run: one for each of the first 20, and one for the number of the others. */
 export function podProblems(pods: readonly Pod[], nodes: readonly Node[]): Problem[] {
-  return pods
-    .filter((pod) => STUCK.test(podStatusText(pod)) || isUnschedulable(pod))
-    .slice(0, MAX_PODS)
-    .map((pod) => {
-      const { name = '', namespace = '' } = pod.metadata ?? {};
-      return {
-        severity: 'warning',
-        title: `Pod ${namespace}/${name}: ${isUnschedulable(pod) ? 'no node can run it' : podStatusText(pod)}.`,
-        detail: explainPod({ pod, events: [], nodes, nowMs: 0 })[0]?.title ?? '',
-        link: `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
-      };
-    });
+  const stuck = pods.filter((pod) => STUCK.test(podStatusText(pod)) || isUnschedulable(pod));
+  const count = stuck.length - MAX_PODS;
+  const others: Problem = {
+    severity: 'warning',
+    title: `${countText(count, 'other pod does', 'other pods do')} not run.`,
+    detail: 'The page Pods shows all of them.',
+    link: '/pods',
+    count,
+  };
+  const first = stuck.slice(0, MAX_PODS).map((pod): Problem => {
+    const { name = '', namespace = '' } = pod.metadata ?? {};
+    return {
+      severity: 'warning',
+      title: `Pod ${namespace}/${name}: ${isUnschedulable(pod) ? 'no node can run it' : podStatusText(pod)}.`,
+      detail: explainPod({ pod, events: [], nodes, nowMs: 0 })[0]?.title ?? '',
+      link: `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`,
+    };
+  });
+  return count > 0 ? [...first, others] : first;
 }
 
 const isUnschedulable = (pod: KubeObject): boolean => conditionOf(pod, 'PodScheduled')?.reason === 'Unschedulable';

@@ -17,6 +17,8 @@ export interface Page {
   readonly title: string;
   /** Group in the navigation; undefined if the page is not part of it. */
   readonly group: PageGroup | undefined;
+  /** Path and title of the list that contains the object of this page; undefined for pages of the navigation. */
+  parent?(params: PageProps['params']): { readonly path: string; readonly title: string };
   /** Loads the page's code, for example `() => import('./page.tsx')`. */
   load(): Promise<{ readonly default: ComponentType<PageProps> }>;
 }

@@ -147,7 +147,10 @@ function Header() {
 }
 
 function Navigation({ path }: { readonly path: string }) {
-  const current = findPage(PAGES, path)?.page;
+  const found = findPage(PAGES, path);
+  const parent = found?.page.parent?.(found.params).path;
+  // The first segment of the parent's path is the page of the navigation to which the object belongs.
+  const parentPath = parent === undefined ? undefined : /^\/[^/?]*/.exec(parent)?.[0];
   return (
     <nav id="navigation" class={navigationOpen.value ? 'open' : ''} aria-label="Pages">
       {GROUPS.map((group) => {
@@ -159,7 +162,10 @@ function Navigation({ path }: { readonly path: string }) {
             <ul>
               {pages.map((page) => (
                 <li key={page.path}>
-                  <a href={hrefOf(linkOf(page))} aria-current={page === current ? 'page' : undefined}>
+                  <a
+                    href={hrefOf(linkOf(page))}
+                    aria-current={page === found?.page ? 'page' : linkOf(page) === parentPath ? 'true' : undefined}
+                  >
                     {page.title}
                   </a>
                 </li>
@@ -177,9 +183,10 @@ export const linkOf = ({ path }: Page): string => path.replace(/\/(?::\w+\?|\*)/
 
 function View({ path }: { readonly path: string }) {
   const found = findPage(PAGES, path);
+  const object = found?.params['name'] ?? found?.params['plural'] ?? '';
   useEffect(() => {
-    document.title = `${found?.page.title ?? 'Not found'} · hyperedge`;
-  }, [found?.page]);
+    document.title = `${object === '' ? '' : `${object} · `}${found?.page.title ?? 'Not found'} · hyperedge`;
+  }, [found?.page, object]);
   if (found === undefined)
     return (
       <>
@@ -189,8 +196,17 @@ function View({ path }: { readonly path: string }) {
         </p>
       </>
     );
+  const parent = found.page.parent?.(found.params);
   return (
     <ErrorBoundary key={found.page.path}>
+      {parent === undefined ? null : (
+        <p class="parent">
+          <a href={hrefOf(parent.path)}>
+            <span aria-hidden="true">‹ </span>
+            {parent.title}
+          </a>
+        </p>
+      )}
       <Loaded page={found.page} params={found.params} />
     </ErrorBoundary>
   );

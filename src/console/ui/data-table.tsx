@@ -7,12 +7,15 @@ import { type RowWindow, rowWindow } from '../data/row-window.ts';
 import type { Snapshot } from '../data/watch/feed.ts';
 import { useShortcut } from '../shell/keyboard.ts';
 import { currentPlace, setQuery } from '../shell/router.ts';
+import { currentNamespace } from './namespaces.tsx';
 
 export interface Column<T> {
   readonly name: string;
   /** Text for sorting and filtering; also the content of the cell if there is no `view`. */
   readonly text: (item: T) => string | number;
   readonly view?: (item: T) => ComponentChildren;
+  /** Whether the column has controls only, by which a list cannot be sorted. */
+  readonly isControls?: boolean;
 }
 
 export interface DataTableProps<T> {
@@ -21,7 +24,7 @@ export interface DataTableProps<T> {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
   /** State of the list, which determines the text that is shown if there are no rows. */
-  readonly snapshot?: Snapshot<unknown>;
+  readonly snapshot?: Pick<Snapshot<unknown>, 'state' | 'error'>;
 }
 
 /** Height of rows before the first measurement. */
@@ -106,6 +109,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   useShortcut('f', 'filter the list', focus);
   const { first, end, before, after, region, isVirtual, onScroll } = useRowWindow(rows, keyOf);
   const shown = rows.slice(first, end);
+  const isNamespaced = columns.some(({ name }) => name === 'Namespace');
   const order = (name: string): 'ascending' | 'descending' | 'none' =>
     sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : 'none';
   return (
@@ -128,7 +132,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
       </div>
       <section
         ref={region}
-        class={isVirtual ? 'scroll rows virtual' : 'scroll rows'}
+        class={`scroll rows${isVirtual ? ' virtual' : ''}${rows.length === 0 ? ' empty' : ''}`}
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is operated by keyboard
         tabIndex={0}
@@ -138,16 +142,22 @@ export function DataTable<T>(props: DataTableProps<T>) {
           <caption class="hidden">{label}</caption>
           <thead>
             <tr>
-              {columns.map(({ name }) => (
-                <th key={name} scope="col" aria-sort={order(name)}>
-                  <button type="button" class="plain sort" onClick={() => setSort(sort === name ? `-${name}` : name)}>
+              {columns.map(({ name, isControls }) =>
+                isControls === true ? (
+                  <th key={name} scope="col">
                     {name}
-                    <span aria-hidden="true">
-                      {order(name) === 'ascending' ? ' ▲' : order(name) === 'descending' ? ' ▼' : ''}
-                    </span>
-                  </button>
-                </th>
-              ))}
+                  </th>
+                ) : (
+                  <th key={name} scope="col" aria-sort={order(name)}>
+                    <button type="button" class="plain sort" onClick={() => setSort(sort === name ? `-${name}` : name)}>
+                      {name}
+                      <span aria-hidden="true">
+                        {order(name) === 'ascending' ? ' ▲' : order(name) === 'descending' ? ' ▼' : ''}
+                      </span>
+                    </button>
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
@@ -165,7 +175,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
           </tbody>
         </table>
       </section>
-      {rows.length === 0 ? <Empty filter={filter} snapshot={snapshot} /> : null}
+      {rows.length === 0 ? <Empty filter={filter} isNamespaced={isNamespaced} snapshot={snapshot} /> : null}
     </div>
   );
 }
@@ -176,14 +186,44 @@ const Spacer = ({ height, columns }: { readonly height: number; readonly columns
   </tr>
 );
 
-function Empty({ filter, snapshot }: { readonly filter: string; readonly snapshot: Snapshot<unknown> | undefined }) {
-  if (snapshot?.state === 'loading') return <p class="muted">The list is being read.</p>;
-  if (snapshot?.state === 'failed') return <p class="bad">{snapshot.error?.message}</p>;
-  return <p class="muted">{filter === '' ? 'There are none.' : 'No entry matches the filter.'}</p>;
+interface EmptyProps {
+  readonly filter: string;
+  readonly isNamespaced: boolean;
+  readonly snapshot: Pick<Snapshot<unknown>, 'state' | 'error'> | undefined;
 }
 
+function Empty({ filter, isNamespaced, snapshot }: EmptyProps) {
+  if (snapshot?.state === 'loading') return <p class="muted">The list is being read.</p>;
+  if (snapshot?.state === 'failed') return <p class="bad">{snapshot.error?.message}</p>;
+  if (filter !== '') return <Offer text="No entry matches the filter." label="Clear the filter" parameter="filter" />;
+  const namespace = isNamespaced ? currentNamespace() : '';
+  return namespace === '' ? (
+    <p class="muted">There are none.</p>
+  ) : (
+    <Offer text={`There are none in namespace ${namespace}.`} label="Show all namespaces" parameter="ns" />
+  );
+}
+
+/** Reason why a list is empty, with a button that removes the parameter of the location that causes it. */
+const Offer = ({
+  text,
+  label,
+  parameter,
+}: {
+  readonly text: string;
+  readonly label: string;
+  readonly parameter: string;
+}) => (
+  <p class="muted">
+    {text}{' '}
+    <button type="button" onClick={() => setQuery(parameter, undefined)}>
+      {label}
+    </button>
+  </p>
+);
+
 /** Shows a note if the shown data may be outdated. */
-export function Freshness({ of: snapshot }: { readonly of: Snapshot<unknown> | undefined }) {
+export function Freshness({ of: snapshot }: { readonly of: Pick<Snapshot<unknown>, 'state'> | undefined }) {
   if (snapshot === undefined || snapshot.state === 'live' || snapshot.state === 'loading') return null;
   if (snapshot.state === 'failed') return null;
   return <span class="warn">· reconnecting, the data may be old</span>;

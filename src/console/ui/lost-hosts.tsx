@@ -1,6 +1,6 @@
 /** Shows hosts that do not respond, each with the time of the last contact and a suggested fix. */
 import type { Node } from '../../api/generated/core/v1.ts';
-import { ageText } from '../data/format.ts';
+import { ageText, timeText } from '../data/format.ts';
 import { lostHosts, readRenewals } from '../data/hosts/contact.ts';
 import { api } from './context.ts';
 import { useNow, usePoll } from './hooks.ts';
@@ -28,7 +28,7 @@ function Lost({ nodes, names }: { readonly nodes: readonly Node[]; readonly name
             <State level="bad" text="Unreachable" />: <Link to={pathOf('nodes', name)}>{name}</Link>{' '}
             {lastContact === ''
               ? 'has never reported.'
-              : `does not answer. Last contact ${ageText(lastContact, nowMs)} ago, at ${lastContact}.`}{' '}
+              : `does not answer. Last contact ${ageText(lastContact, nowMs)} ago, at ${timeText(lastContact)}.`}{' '}
             {detail}
           </p>
           <p>Fix: {fix}</p>

@@ -138,6 +138,11 @@ function contentOf(
   const whole = limit === undefined ? [] : [{ label: 'capacity', values: times.map(() => limit), isDashed: true }];
   return {
     texts: limit === undefined || texts.length === 0 ? texts : [...texts, `capacity: ${valueText(limit, unit)}`],
-    options: { times, series: [...series, ...whole], format: (value) => valueText(value, unit) },
+    options: {
+      times,
+      series: [...series, ...whole],
+      format: (value) => valueText(value, unit),
+      isBinary: /^bytes/.test(unit),
+    },
   };
 }

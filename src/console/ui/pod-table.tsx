@@ -40,15 +40,22 @@ export function PodTable({ scope }: { readonly scope: FeedScope }) {
       },
       {
         name: 'Ready',
-        text: ({ status, spec }) =>
-          `${status?.containerStatuses?.filter(({ ready }) => ready === true).length ?? 0}/${spec?.containers?.length ?? 0}`,
+        text: ({ status, spec }) => {
+          const ready = (status?.containerStatuses ?? []).filter((each) => each.ready === true).length;
+          return `${ready}/${spec?.containers?.length ?? 0}`;
+        },
       },
       {
         name: 'Restarts',
         text: ({ status }) =>
           status?.containerStatuses?.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0) ?? 0,
       },
-      { name: 'Node', text: ({ spec }) => spec?.nodeName ?? '' },
+      {
+        name: 'Node',
+        text: ({ spec }) => spec?.nodeName ?? '',
+        view: ({ spec: { nodeName = '' } = {} }) =>
+          nodeName === '' ? null : <Link to={pathOf('nodes', nodeName)}>{nodeName}</Link>,
+      },
       { name: 'Age', text: ({ metadata }) => ageText(metadata?.creationTimestamp, nowMs) },
     ],
     [nowMs],

@@ -38,5 +38,6 @@ export const ShortTable = ({ label, caption = label, hasHiddenCaption = false, c
         ))}
       </tbody>
     </table>
+    {rows.length === 0 ? <p class="muted">There are none.</p> : null}
   </section>
 );

@@ -15,6 +15,8 @@ export interface PlotOptions {
   readonly height?: number;
   /** Returns the text of a value for the axis and the legend. */
   readonly format: (value: number) => string;
+  /** Whether the unit has binary prefixes, so that the values of the axis are powers of two. */
+  readonly isBinary?: boolean;
 }
 
 export interface OpenPlot {
@@ -26,6 +28,9 @@ export interface OpenPlot {
 const HEIGHT = 140;
 const DAY_SECONDS = 86_400;
 const DASH = [6, 4];
+
+/** Steps between the values of an axis with binary prefixes, up to a pebibyte. */
+const BINARY_STEPS = Array.from({ length: 51 }, (_, exponent) => 2 ** exponent);
 
 const CHARACTER_WIDTH = 7;
 const MIN_AXIS_WIDTH = 50;
@@ -79,13 +84,14 @@ export function openPlot(parent: HTMLElement, options: PlotOptions): OpenPlot {
         },
         {
           ...axis,
+          ...(options.isBinary === true ? { incrs: BINARY_STEPS } : {}),
           size: (_, texts) =>
             Math.max(MIN_AXIS_WIDTH, ...(texts ?? []).map(({ length }) => length * CHARACTER_WIDTH + 12)),
           values: (_, values) => axisTexts(values, format),
         },
       ],
       series: [
-        { label: 'time', value: (_: uPlot, value: number | null) => (value === null ? '–' : timeText(value, isLong)) },
+        { label: 'time', value: (_: uPlot, at: number | null) => (at === null ? '–' : timeText(at, isLong)) },
         ...options.series.map(({ label, isDashed }, index) => ({
           label,
           ...(isDashed === true ? { dash: DASH, points: { show: false } } : {}),

@@ -8,6 +8,7 @@ import {
   quantityNumber,
   resourceText,
   shareText,
+  timeText,
 } from '../../../src/console/data/format.ts';
 import {
   describeCommand,
@@ -38,6 +39,13 @@ suite('quantities and times', () => {
     assert.equal(quantityNumber('nonsense'), undefined);
     assert.equal(shareText(1, 4), '25 %');
     assert.equal(shareText(1, 0), '–');
+  });
+
+  test('shows times without fractions of seconds, and other texts without changes', () => {
+    assert.equal(timeText('2026-01-01T08:00:05.123Z'), '2026-01-01 08:00:05 UTC');
+    assert.equal(timeText('2026-01-01T08:00:05Z'), '2026-01-01 08:00:05 UTC');
+    assert.equal(timeText('yesterday'), 'yesterday');
+    assert.equal(timeText(''), '');
   });
 
   test('a time in the future, from a wrong clock, has the age 0', () => {

@@ -86,7 +86,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('pages in a browser draw the connections that network policies allow, by keyboard and on a small screen', async () => {
+  test('pages in a browser draw the connections of network policies, by keyboard and on a small screen', async () => {
     const { page, faults } = await openPage(browser, 360);
     await page.goto(`${server.url}/console/network?view=reach&ns=n`);
     await page.waitForSelector('tr:has-text("app=web"):has-text("app=db") >> text=TCP 5432–5434');
@@ -156,7 +156,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     await page.close();
   });
 
-  test('pages in a browser show a host without power as down at once, with the last contact, a fix and no old usage', async () => {
+  test('pages in a browser show a host without power as down, with last contact and no old usage', async () => {
     server.toDeadHost.length = 0;
     const { page, faults } = await openPage(browser, 360);
     page.setDefaultTimeout(10_000);
@@ -164,7 +164,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
       await page.goto(`${server.url}/console${path}`);
       const card = page.locator('section[aria-label="Hosts that do not answer"] .finding');
       await card
-        .filter({ hasText: /Unreachable: n2 does not answer\. Last contact \d+d ago, at 2026-01-01T/ })
+        .filter({ hasText: /Unreachable: n2 does not answer\. Last contact \d+d ago, at 2026-01-01 00:00:00 UTC/ })
         .waitFor();
       await card.filter({ hasText: 'Check the power and the network of the host' }).waitFor();
       const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
@@ -190,7 +190,7 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
       await page.goto(`${http1.url}/console/`);
       await page.waitForSelector('section[aria-label="Capacity and usage"] >> text=/CPU 3 cores .75 %. of 4 cores/');
       await page.waitForSelector('.plot canvas');
-      await page.waitForSelector('text=/Last contact \\d+d ago, at 2026-01-01T/');
+      await page.waitForSelector('text=/Last contact \\d+d ago, at 2026-01-01 00:00:00 UTC/');
       assert.ok(http1.watches.size <= 3, `${http1.watches.size} watches of the overview`);
       await page.goto(`${http1.url}/console/pods`);
       await page.waitForSelector('td:has-text("p0")');
@@ -260,7 +260,8 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
       };
       const before = await passHours(2);
       const after = await passHours(22);
-      const text = `${path}: ${before.watches} watches, ${before.bytes} bytes; after 22 hours ${after.watches}, ${after.bytes}`;
+      const later = `after 22 hours ${after.watches}, ${after.bytes}`;
+      const text = `${path}: ${before.watches} watches, ${before.bytes} bytes; ${later}`;
       console.log(text);
       assert.ok(before.watches > 0, text);
       assert.equal(after.watches, before.watches, text);
@@ -282,6 +283,84 @@ describe('pages in a browser', { skip, timeout: 480_000 }, () => {
     const top = "document.querySelector('.toast').getBoundingClientRect().top";
     assert.ok(Number(await page.evaluate(`${end} - ${top}`)) <= 0);
     await page.close();
+  });
+
+  test('pages of objects lead back to their list, and their titles contain the name', async () => {
+    const { page, faults } = await openPage(browser, 1_200);
+    for (const [path, back, title] of [
+      ['/nodes/n1', '/nodes', 'n1 · Node · hyperedge'],
+      ['/pods/n/p0', '/pods', 'p0 · Pod · hyperedge'],
+      ['/workloads/deployments/n/web', '/workloads?kind=deployments', 'web · Workload · hyperedge'],
+      ['/secrets/n/s', '/configuration?view=secrets', 's · Secret · hyperedge'],
+      ['/rigs/bench', '/rigs', 'bench · Rig · hyperedge'],
+      ['/resources/core/v1/pods/p0?ns=n', '/resources/core/v1/pods', 'p0 · Object · hyperedge'],
+    ]) {
+      await page.goto(`${server.url}/console${path}`);
+      assert.equal(await page.locator('.parent a').getAttribute('href'), `/console${back}`);
+      assert.equal(await page.locator('nav [aria-current=true]').count(), 1, path);
+      for (let round = 0; round < 50 && (await page.title()) !== title; round++) await page.waitForTimeout(50);
+      assert.equal(await page.title(), title);
+    }
+    await page.goto(`${server.url}/console/pods/n/p0`);
+    await page.click('p >> a:text-is("n1")');
+    await page.waitForSelector('h1:text-is("Node n1")');
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('empty lists name the reason, and offer to remove it', async () => {
+    const { page, faults } = await openPage(browser, 360);
+    await page.goto(`${server.url}/console/pods?filter=absent`);
+    await page.click('text=No entry matches the filter. >> button');
+    await page.waitForSelector('td:has-text("p0")');
+    await page.goto(`${server.url}/console/network?ns=n`);
+    await page.click('text=There are none in namespace n. >> button:text-is("Show all namespaces")');
+    await page.waitForSelector('footer code:text-is("kubectl get services -A")');
+    assert.equal(await page.locator('section[aria-label=Service] thead').isVisible(), false);
+    await page.goto(`${server.url}/console/secrets/n/absent`);
+    await page.waitForSelector('.bad:text-is("HTTP 404")');
+    await page.goto(`${server.url}/console/`);
+    await page.waitForSelector('.health >> text=/with 2001 warnings/');
+    await page.click('a:has-text("1980 other pods do not run.")');
+    await page.waitForSelector('h1:text-is("Pods")');
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('forms fit small screens, and columns of controls cannot be chosen for the order', async () => {
+    const { page, faults } = await openPage(browser, 360);
+    await page.goto(`${server.url}/console/hosts?view=upload`);
+    const box = await page.locator('input[name=older]').boundingBox();
+    const form = await page.locator('form').boundingBox();
+    assert.ok(box !== null && form !== null && box.x - form.x < 30, 'the checkbox is at the start of its line');
+    for (const name of ['node', 'archives']) {
+      const field = await page.locator(`[name=${name}]`).boundingBox();
+      assert.ok(field !== null && field.x + field.width <= form.x + form.width + 1, `${name} is wider than the form`);
+    }
+    await page.goto(`${server.url}/console/rigs`);
+    await page.waitForSelector('th button:text-is("Queue")');
+    assert.equal(await page.locator('th button:text-is("Actions")').count(), 0);
+    await page.goto(`${server.url}/console/rigs/bench`);
+    await page.waitForSelector('text=The rig has no fixtures.');
+    await page.waitForSelector('li:has-text("Granted without an end")');
+    await page.waitForSelector('section[aria-label=Uses] td >> text=/^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d UTC$/');
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test('the value of a secret can be hidden again', async () => {
+    const { page } = await openPage(browser, 360);
+    server.allows = true;
+    try {
+      await page.goto(`${server.url}/console/secrets/n/s`);
+      await page.click('button:text-is("Show password")');
+      await page.waitForSelector('pre:text-is("geheim")');
+      await page.click('button:text-is("Hide password")');
+      await page.waitForSelector('pre:text-is("geheim")', { state: 'detached' });
+    } finally {
+      server.allows = false;
+      await page.close();
+    }
   });
 
   test('pages in a browser explain a pod, and disable refused actions with the reason', async () => {

@@ -28,19 +28,19 @@ export function explainRig(rig: AnyObject, nodes: readonly Node[]): readonly Fin
       ? []
       : [error(`The host ${wanted} of the rig does not exist.`, 'Correct spec.node of the rig.')];
   const fixtures = listAt(rig, 'spec', 'fixtures').map((each) => fixtureOf(each, candidates));
+  if (fixtures.length === 0) return [error('The rig has no fixtures.', 'Add them to spec.fixtures of the rig.')];
   const missing = fixtures.filter((fixture) => fixture.nodes.length === 0);
   if (missing.length > 0)
     return missing.map(({ label }) =>
       error(
         `The fixture ${label} is on no host${wanted === '' ? '' : ` (the rig requires the host ${wanted})`}.`,
-        'Plug it in and check its cable and power. If it is plugged in, compare its entry under "fixtures" in /etc/origin/bootstrap.yaml of its host with the device.',
+        'Plug it in and check its cable and power. If it is plugged in, compare its entry under "fixtures" in ' +
+          '/etc/origin/bootstrap.yaml of its host with the device.',
       ),
     );
+  const places = fixtures.map((each) => `${each.label} on ${each.nodes.join(' and ')}`).join(', ');
   return [
-    error(
-      `No single host has all fixtures of the rig: ${fixtures.map((each) => `${each.label} on ${each.nodes.join(' and ')}`).join(', ')}.`,
-      'Plug all fixtures of the rig into the same host.',
-    ),
+    error(`No single host has all fixtures of the rig: ${places}.`, 'Plug all fixtures of the rig into the same host.'),
   ];
 }
 

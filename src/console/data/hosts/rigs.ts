@@ -64,3 +64,7 @@ export function withoutPower(rig: AnyObject, action: PowerAction): string | unde
   if (has(action) || (action === 'cycle' && has('on') && has('off'))) return undefined;
   return `This rig has no spec.power.${action}; set it.`;
 }
+
+/** Text of the confirmation before a claim is released. */
+export const releaseText = (namespace: string, name: string): string =>
+  `The claim ${namespace}/${name} is deleted. Its pods are deleted, and the next claim has the rig.`;

@@ -1,6 +1,7 @@
 /** One node: machine configuration, hardware, usage, conditions, pods, cordon and drain. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Node } from '../../../api/generated/core/v1.ts';
+import { countText } from '../../../base/text/count-text.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { BARE_METAL_HOSTS, NODES, PODS } from '../../data/api/resources.ts';
 import { quantityNumber, resourceText } from '../../data/format.ts';
@@ -183,7 +184,8 @@ function Drain({ name }: { readonly name: string }) {
       {plan === undefined ? null : (
         <Dialog label={`Drain node ${name}`} onClose={() => setPlan(undefined)}>
           <p>
-            {plan.evict.length} pods are evicted, {plan.stay.length} stay. Disruption budgets are respected.
+            {countText(plan.evict.length, 'pod is', 'pods are')} evicted, {countText(plan.stay.length, 'stays', 'stay')}
+            . Disruption budgets are respected.
           </p>
           <ul>
             {plan.warnings.map((text) => (

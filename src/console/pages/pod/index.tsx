@@ -4,5 +4,6 @@ export const pod: Page = {
   path: '/pods/:namespace/:name',
   title: 'Pod',
   group: undefined,
+  parent: () => ({ path: '/pods', title: 'Pods' }),
   load: () => import('./page.tsx'),
 };

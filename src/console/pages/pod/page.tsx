@@ -1,7 +1,7 @@
 /** One pod: explanation, containers, events, logs and terminal. */
 
 import { useState } from 'preact/hooks';
-import type { Pod } from '../../../api/generated/core/v1.ts';
+import type { ContainerStatus, Pod } from '../../../api/generated/core/v1.ts';
 import { questionOf } from '../../data/api/access.ts';
 import { EVENTS, NODES, PODS } from '../../data/api/resources.ts';
 import { ageText } from '../../data/format.ts';
@@ -17,7 +17,7 @@ import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
 import { useFeed, useNow, useObject } from '../../ui/hooks.ts';
 import { Later } from '../../ui/later.tsx';
-import { Action, Conditions, Findings, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
+import { Action, Conditions, Findings, type Level, Link, Missing, pathOf, State } from '../../ui/parts.tsx';
 import { Plots } from '../../ui/plots.tsx';
 import { podLevel } from '../../ui/pod-table.tsx';
 import { ShortTable } from '../../ui/short-table.tsx';
@@ -83,6 +83,7 @@ function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: L
   const own = events.filter(({ involvedObject }) => involvedObject?.uid === pod.metadata?.uid);
   const findings = explainPod({ pod, events: own, nodes, nowMs });
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+  const initNames = new Set(initContainerStatuses.map(({ name: container }) => container));
   const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
   return (
     <>
@@ -91,8 +92,13 @@ function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: L
         <LastOutput key={each.container} pod={pod} run={each} onLogs={onLogs} />
       ))}
       <p>
-        Node {pod.spec?.nodeName ?? 'not chosen yet'}, address {pod.status?.podIP ?? 'none'}, service account{' '}
-        {pod.spec?.serviceAccountName ?? 'default'}
+        Node{' '}
+        {pod.spec?.nodeName === undefined ? (
+          'not chosen yet'
+        ) : (
+          <Link to={pathOf('nodes', pod.spec.nodeName)}>{pod.spec.nodeName}</Link>
+        )}
+        , address {pod.status?.podIP ?? 'none'}, service account {pod.spec?.serviceAccountName ?? 'default'}
       </p>
       <ShortTable
         label="Containers"
@@ -100,10 +106,8 @@ function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: L
         rows={statuses.map(({ name: container, state, ready, restartCount, image }) => ({
           key: container,
           cells: [
-            container,
-            state?.waiting?.reason ??
-              state?.terminated?.reason ??
-              (state?.running === undefined ? 'unknown' : 'Running'),
+            initNames.has(container) ? `${container} (init)` : container,
+            <State key="state" {...containerState(state)} />,
             ready === true ? 'yes' : 'no',
             restartCount,
             image,
@@ -115,6 +119,7 @@ function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: L
       )}
       <Conditions object={pod} nowMs={nowMs} />
       <h2>Events</h2>
+      {own.length === 0 ? <p class="muted">There are no events. The server keeps them for a limited time.</p> : null}
       <ul>
         {own.map((event) => (
           <li key={event.metadata?.uid}>
@@ -126,6 +131,19 @@ function PodState({ pod, onLogs }: { readonly pod: Pod; readonly onLogs: (run: L
       </ul>
     </>
   );
+}
+
+/** State of a container. A container that is created, or has ended without an error, is no problem. */
+function containerState(state: ContainerStatus['state']): { readonly level: Level; readonly text: string } {
+  if (state?.running !== undefined) return { level: 'good', text: 'Running' };
+  const { waiting, terminated } = state ?? {};
+  if (terminated !== undefined) {
+    const code = terminated.exitCode ?? 0;
+    const text = terminated.reason ?? 'Terminated';
+    return code === 0 ? { level: 'muted', text } : { level: 'bad', text: `${text} (exit code ${code})` };
+  }
+  const text = waiting?.reason ?? 'unknown';
+  return { level: /Err|BackOff|Invalid/.test(text) ? 'bad' : 'warn', text };
 }
 
 function PodUsage({

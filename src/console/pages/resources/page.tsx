@@ -31,6 +31,7 @@ export default function Resources() {
         columns={COLUMNS}
         items={kinds ?? []}
         keyOf={({ group, plural }) => `${group}/${plural}`}
+        snapshot={{ state: kinds === undefined ? 'loading' : 'live', error: undefined }}
       />
     </>
   );

@@ -3,6 +3,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { countText } from '../../../base/text/count-text.ts';
 import type { AnyObject } from '../../data/api/resources.ts';
+import { timeText } from '../../data/format.ts';
 import { type Timeline, timelineOf, USE_SPANS, type UseSpan, type UseView, usesOf } from '../../data/hosts/rig-uses.ts';
 import { useNow } from '../../ui/hooks.ts';
 import { Link, pathOf } from '../../ui/parts.tsx';
@@ -79,8 +80,8 @@ function Uses({ uses }: { readonly uses: readonly UseView[] }) {
         cells: [
           claim,
           requester,
-          start,
-          end || '–',
+          timeText(start),
+          timeText(end) || '–',
           duration,
           node === '' ? (
             '–'

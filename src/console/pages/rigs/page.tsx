@@ -2,7 +2,8 @@
 import { useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { listAt, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
-import { claimRig } from '../../data/hosts/rigs.ts';
+import { timeText } from '../../data/format.ts';
+import { claimRig, releaseText } from '../../data/hosts/rigs.ts';
 import { remove } from '../../data/workloads/workloads.ts';
 import { navigate } from '../../shell/router.ts';
 import { api } from '../../ui/context.ts';
@@ -18,7 +19,7 @@ function RigActions({ name }: { readonly name: string }) {
   return (
     <div class="row">
       <label>
-        <span class="hidden">Duration of the claim of {name}</span>
+        Duration<span class="hidden"> of the claim of {name}</span>{' '}
         <input
           class="short"
           placeholder="1h"
@@ -62,17 +63,23 @@ const VIEWS = [
       },
     },
     { name: 'Queue', text: (rig) => textAt(rig, 'status', 'queue') || '0' },
-    { name: 'Until', text: (rig) => textAt(rig, 'status', 'expiresAt') },
-    { name: 'Actions', text: () => '', view: (rig) => <RigActions name={rig.metadata?.name ?? ''} /> },
+    { name: 'Until', text: (rig) => timeText(textAt(rig, 'status', 'expiresAt')) },
+    {
+      name: 'Actions',
+      text: () => '',
+      isControls: true,
+      view: (rig) => <RigActions name={rig.metadata?.name ?? ''} />,
+    },
   ]),
   listView(RIG_CLAIMS, 'Rig claims', [
     { name: 'State', text: (claim) => textAt(claim, 'status', 'phase') },
     { name: 'Rig', text: (claim) => textAt(claim, 'status', 'rig') || textAt(claim, 'spec', 'rigName') },
     { name: 'Position', text: (claim) => textAt(claim, 'status', 'position') },
-    { name: 'Until', text: (claim) => textAt(claim, 'status', 'expiresAt') },
+    { name: 'Until', text: (claim) => timeText(textAt(claim, 'status', 'expiresAt')) },
     {
       name: 'Actions',
       text: () => '',
+      isControls: true,
       view: (claim) => {
         const { name = '', namespace = '' } = claim.metadata ?? {};
         return (
@@ -81,7 +88,7 @@ const VIEWS = [
             <Action
               label={`Release ${name}`}
               question={questionOf('delete', RIG_CLAIMS, namespace)}
-              confirm={`The claim ${namespace}/${name} is deleted. Its pods are deleted, and the next claim has the rig.`}
+              confirm={releaseText(namespace, name)}
               done="The claim is released."
               run={() => remove(api, RIG_CLAIMS, name, namespace)}
             />

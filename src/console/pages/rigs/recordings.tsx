@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { messageOf } from '../../../base/errors.ts';
 import { type AccessRequest, questionOf } from '../../data/api/access.ts';
 import { RIGS } from '../../data/api/resources.ts';
-import { bytesText } from '../../data/format.ts';
+import { bytesText, timeText } from '../../data/format.ts';
 import {
   downloadRecording,
   type RecordingList,
@@ -125,7 +125,7 @@ function Listed({ list: { items, failures }, region, question, onShow, onSave }:
               const { name, node = '', start, bytes, isOpen } = recording;
               return (
                 <tr key={`${node} ${name}`}>
-                  <td>{start}</td>
+                  <td>{timeText(start)}</td>
                   <td data-column="Node">{node === '' ? '–' : <Link to={pathOf('nodes', node)}>{node}</Link>}</td>
                   <td data-column="Size">{bytesText(bytes)}</td>
                   <td data-column="State">{isOpen ? <State level="good" text="recording" /> : 'closed'}</td>

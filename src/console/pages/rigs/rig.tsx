@@ -2,12 +2,14 @@
 import { useState } from 'preact/hooks';
 import { questionOf } from '../../data/api/access.ts';
 import { type AnyObject, listAt, NODES, RIG_CLAIMS, RIGS, textAt } from '../../data/api/resources.ts';
+import { timeText } from '../../data/format.ts';
 import { explainRig } from '../../data/hosts/explain-rig.ts';
 import {
   consolePath,
   POWER_ACTIONS,
   queueOf,
   type RigTarget,
+  releaseText,
   switchPower,
   withoutConsole,
   withoutPower,
@@ -87,11 +89,13 @@ function RigState({ rig }: { readonly rig: AnyObject }) {
         Host: {node === '' ? 'none' : <Link to={pathOf('nodes', node)}>{node}</Link>}; fixtures:{' '}
         {listAt(rig, 'spec', 'fixtures')
           .map((each) => `${textAt(each, 'fixture')} (${textAt(each, 'role')})`)
-          .join(', ')}
+          .join(', ') || 'none'}
       </p>
     </>
   );
 }
+
+const untilText = (expiry: string): string => (expiry === '' ? 'without an end' : `until ${timeText(expiry)}`);
 
 function Queue({ claims }: { readonly claims: readonly AnyObject[] }) {
   if (claims.length === 0) return <p>The rig is free.</p>;
@@ -108,12 +112,12 @@ function Queue({ claims }: { readonly claims: readonly AnyObject[] }) {
             of {textAt(claim, 'status', 'requester') || 'unknown'}:{' '}
             <State level={phase === 'Granted' ? 'good' : 'warn'} text={phase} />{' '}
             {phase === 'Granted'
-              ? `until ${textAt(claim, 'status', 'expiresAt')}`
-              : `position ${textAt(claim, 'status', 'position')}`}{' '}
+              ? untilText(textAt(claim, 'status', 'expiresAt'))
+              : `position ${textAt(claim, 'status', 'position') || 'not known yet'}`}{' '}
             <Action
               label={`Release ${name}`}
               question={questionOf('delete', RIG_CLAIMS, namespace, { name })}
-              confirm={`The claim ${namespace}/${name} is deleted. Its pods are deleted, and the next claim has the rig.`}
+              confirm={releaseText(namespace, name)}
               done="The claim is released."
               run={() => remove(api, RIG_CLAIMS, name, namespace)}
             />

@@ -8,6 +8,7 @@ export const workloads: readonly Page[] = [
     path: '/workloads/:kind/:namespace/:name',
     title: 'Workload',
     group: undefined,
+    parent: ({ kind = '' }) => ({ path: `/workloads?kind=${encodeURIComponent(kind)}`, title: 'Workloads' }),
     load: () => import('./workload.tsx'),
   },
 ];
