@@ -47,7 +47,7 @@ async function decideWith(extenders: Extenders, input: ScheduleInput): Promise<D
       const chosen = chooseNode(input, present, extra);
       if (chosen !== undefined) return { kind: 'bind', node: chosen.name, feasible: present.length };
     }
-    const failed = unschedulableMessage(input, found.rejections, false);
+    const failed = unschedulableMessage(input, found.rejections, { mayPreempt: false });
     return input.profile.preempts ? await makeRoom(extenders, input, failed, found.rejections) : failed;
   } catch (error) {
     const rejection = rejectUnresolvable('Extender', messageOf(error));

@@ -87,9 +87,11 @@ export const webhookStrategy: WriteStrategy<Configuration> = {
       return errors;
     });
   },
-  validateCreate: (configuration) => validateSideEffects(configuration, !isBeta(configuration)),
+  validateCreate: (configuration) => validateSideEffects(configuration, { strict: !isBeta(configuration) }),
   validateUpdate: (configuration, old) =>
-    validateSideEffects(configuration, !isBeta(configuration) && validateSideEffects(old, true).length === 0),
+    validateSideEffects(configuration, {
+      strict: !isBeta(configuration) && validateSideEffects(old, { strict: true }).length === 0,
+    }),
 };
 
 /** Whether the webhook supports only versions of AdmissionReview that this server does not know. */
@@ -99,7 +101,7 @@ const hasOnlyUnknownVersions = ({ admissionReviewVersions: versions = [] }: Muta
 const hasRepeated = ({ webhooks = [] }: Configuration): boolean =>
   new Set(webhooks.map((each) => each.name)).size < webhooks.length;
 
-function validateSideEffects({ webhooks = [] }: Configuration, strict: boolean): FieldError[] {
+function validateSideEffects({ webhooks = [] }: Configuration, { strict }: { readonly strict: boolean }): FieldError[] {
   const known = strict ? SIDE_EFFECTS : OLDER_SIDE_EFFECTS;
   return webhooks.flatMap(({ sideEffects }, index) => {
     const at = `webhooks[${index}].sideEffects`;

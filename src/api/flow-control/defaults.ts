@@ -52,7 +52,12 @@ const users = (...names: string[]): Subject[] => names.map((name) => ({ kind: 'U
 const systemAccounts = (...names: string[]): Subject[] =>
   names.map((name) => ({ kind: 'ServiceAccount', serviceAccount: { name, namespace: 'kube-system' } }));
 
-function resources(verbs: string[], group: string, names: string[], clusterScope = false): ResourcePolicyRule {
+function resources(
+  verbs: string[],
+  group: string,
+  names: string[],
+  { clusterScope = false }: { readonly clusterScope?: boolean } = {},
+): ResourcePolicyRule {
   return {
     verbs,
     apiGroups: [group],
@@ -62,7 +67,7 @@ function resources(verbs: string[], group: string, names: string[], clusterScope
   };
 }
 
-const EVERY_RESOURCE = resources(['*'], '*', ['*'], true);
+const EVERY_RESOURCE = resources(['*'], '*', ['*'], { clusterScope: true });
 const EVERY_PATH: NonResourcePolicyRule = { verbs: ['*'], nonResourceURLs: ['*'] };
 const ELECTION_VERBS = ['get', 'create', 'update'];
 const LEASES = 'coordination.k8s.io';
@@ -118,7 +123,10 @@ export const suggestedSchemas: readonly FlowSchema[] = [
   schema('system-nodes', 'system', 500, 'ByUser', everythingOf(groups('system:nodes'))),
   schema('system-node-high', 'node-high', 400, 'ByUser', {
     subjects: groups('system:nodes'),
-    resourceRules: [resources(['*'], '', ['nodes', 'nodes/status'], true), resources(['*'], LEASES, ['leases'])],
+    resourceRules: [
+      resources(['*'], '', ['nodes', 'nodes/status'], { clusterScope: true }),
+      resources(['*'], LEASES, ['leases']),
+    ],
   }),
   schema('probes', EXEMPT, 2, undefined, {
     subjects: groups(...EVERYBODY),

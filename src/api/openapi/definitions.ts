@@ -192,7 +192,7 @@ function renderField(
   use: (name: string) => void,
 ): SchemaObject {
   const facts = fieldFacts(currentTypeName(typeName), field);
-  const plain = renderUse(anyType(typeName, field, compact), version, described, use);
+  const plain = renderUse(anyType(typeName, field, compact), version, { described }, use);
   const schema = withValues(plain, enumerationValues(currentTypeName(typeName), field));
   const extensions: SchemaObject = {};
   if (compact.startsWith('[]')) {
@@ -219,14 +219,17 @@ function anyType(typeName: string, field: string, compact: string): string {
 function renderUse(
   compact: string,
   version: OpenApiVersion,
-  described: boolean,
+  { described }: { readonly described: boolean },
   use: (name: string) => void,
 ): SchemaObject {
   if (compact.startsWith('[]')) {
-    return { type: 'array', items: renderUse(anyItem(compact.slice(2)), version, false, use) };
+    return { type: 'array', items: renderUse(anyItem(compact.slice(2)), version, { described: false }, use) };
   }
   if (compact.startsWith('{}')) {
-    return { type: 'object', additionalProperties: renderUse(anyItem(compact.slice(2)), version, false, use) };
+    return {
+      type: 'object',
+      additionalProperties: renderUse(anyItem(compact.slice(2)), version, { described: false }, use),
+    };
   }
   const target = compact.startsWith('#') ? compact.slice(1) : SCALAR_REFS[compact];
   if (target !== undefined) {

@@ -57,7 +57,7 @@ export function validateDownwardItems(items: readonly DownwardAPIVolumeFile[] | 
         );
       }
     } else if (item.resourceFieldRef !== undefined) {
-      errors.push(...validateResourceFieldRef(item.resourceFieldRef, `${at}.resourceFieldRef`, true));
+      errors.push(...validateResourceFieldRef(item.resourceFieldRef, `${at}.resourceFieldRef`, 'volume'));
     } else {
       errors.push(fieldError.required(at, 'one of fieldRef and resourceFieldRef is required'));
     }

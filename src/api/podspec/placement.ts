@@ -79,7 +79,7 @@ export function validateAffinity(affinity: Affinity | undefined, path: string): 
   (node?.preferredDuringSchedulingIgnoredDuringExecution ?? []).forEach((preferred, index) => {
     const at = `${path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
     errors.push(...validateWeight(preferred.weight, `${at}.weight`));
-    errors.push(...validateNodeSelectorTerm(preferred.preference ?? {}, `${at}.preference`, false));
+    errors.push(...validateNodeSelectorTerm(preferred.preference ?? {}, `${at}.preference`, { strict: false }));
   });
   errors.push(...validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`));
   errors.push(...validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`));
@@ -92,14 +92,20 @@ export function validateNodeSelector(selector: NodeSelector, path: string): Fiel
   if (terms.length === 0) {
     return [fieldError.required(`${path}.nodeSelectorTerms`, 'must have at least one node selector term')];
   }
-  return terms.flatMap((term, index) => validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`, true));
+  return terms.flatMap((term, index) =>
+    validateNodeSelectorTerm(term, `${path}.nodeSelectorTerms[${index}]`, { strict: true }),
+  );
 }
 
 /**
  * Validates a term of a node selector. `strict`: values must be valid label values. It is false for preferred terms,
  * which may have values that no node can have.
  */
-function validateNodeSelectorTerm(term: NodeSelectorTerm, path: string, strict: boolean): FieldError[] {
+function validateNodeSelectorTerm(
+  term: NodeSelectorTerm,
+  path: string,
+  { strict }: { readonly strict: boolean },
+): FieldError[] {
   const errors: FieldError[] = [];
   (term.matchExpressions ?? []).forEach((expression, index) => {
     const at = `${path}.matchExpressions[${index}]`;

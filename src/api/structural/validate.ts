@@ -216,12 +216,12 @@ class Walk {
     const { anyOf, oneOf, allOf, not } = schema;
     this.matches += 1;
     if (anyOf.length > 0) {
-      const tried = this.#try(anyOf, value, path, true);
+      const tried = this.#try(anyOf, value, path, { oneSuffices: true });
       if (tried.passed === 0) this.#plain(`${quoted} must validate at least one schema (anyOf)`);
       this.#merge(tried.best);
     }
     if (oneOf.length > 0) {
-      const { passed, best } = this.#try(oneOf, value, path, false);
+      const { passed, best } = this.#try(oneOf, value, path, { oneSuffices: false });
       if (passed !== 1) {
         const count = passed === 0 ? 'Found none valid' : `Found ${passed} valid alternatives`;
         this.#plain(`${quoted} must validate one and only one schema (oneOf). ${count}`);
@@ -253,7 +253,7 @@ class Walk {
     schemas: readonly Schema[],
     value: JsonValue,
     path: string,
-    oneSuffices: boolean,
+    { oneSuffices }: { readonly oneSuffices: boolean },
   ): { readonly passed: number; readonly best: Walk | undefined } {
     let passed = 0;
     let success: Walk | undefined;

@@ -64,7 +64,12 @@ const FURTHER: Readonly<Record<string, (fields: Fields, at: string, persistent: 
 };
 
 /** Validates a volume source at the path `at`. Sources of unknown types are accepted. */
-export function validateDriverVolume(type: string, source: object, at: string, persistent = false): FieldError[] {
+export function validateDriverVolume(
+  type: string,
+  source: object,
+  at: string,
+  { persistent = false }: { readonly persistent?: boolean } = {},
+): FieldError[] {
   const fields = source as Fields;
   return [
     ...(REQUIRED[type] ?? [])

@@ -175,7 +175,9 @@ function validateSources(spec: PersistentVolumeSpec, path: string): FieldError[]
   return [
     // If several sources are set, only the first one is validated.
     ...validateKnown({ [first]: spec[first] }, path),
-    ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${PATH_OF_ERRORS[first] ?? first}`, true),
+    ...validateDriverVolume(first, spec[first] ?? {}, `${path}.${PATH_OF_ERRORS[first] ?? first}`, {
+      persistent: true,
+    }),
     ...others.map((name) =>
       fieldError.forbidden(`${path}.${PATH_OF_SECOND[name] ?? name}`, 'may not specify more than 1 volume type'),
     ),

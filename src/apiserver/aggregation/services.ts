@@ -69,7 +69,7 @@ export class ApiServices {
     this.#unsubscribe = kind.subscribe(
       {
         deliver: (batch) => {
-          for (const { type, object } of batch.events) this.#take(object, type === 'DELETED');
+          for (const { type, object } of batch.events) this.#take(object, { gone: type === 'DELETED' });
         },
         // After a reload the list is rebuilt, which also finds deletions.
         reset: () => queueMicrotask(() => this.start()),
@@ -78,9 +78,10 @@ export class ApiServices {
       cache.revision,
     );
     for (const { object } of [...this.#byName.values()]) {
-      if (kind.get('', object.name) === undefined) this.#take(object, true);
+      if (kind.get('', object.name) === undefined) this.#take(object, { gone: true });
     }
-    for (const object of kind) if (this.#byName.get(object.name)?.object !== object) this.#take(object, false);
+    for (const object of kind)
+      if (this.#byName.get(object.name)?.object !== object) this.#take(object, { gone: false });
   }
 
   stop(): void {
@@ -127,7 +128,7 @@ export class ApiServices {
     return found !== undefined && isDelegated(found) ? found : undefined;
   }
 
-  #take(object: CachedObject, gone: boolean): void {
+  #take(object: CachedObject, { gone }: { readonly gone: boolean }): void {
     try {
       if (gone) this.#byName.delete(object.name);
       else this.#byName.set(object.name, this.#read(object));

@@ -45,8 +45,9 @@ export class VersionView implements ObjectView {
     const document = this.#read(object);
     const documents = [document];
     const converted = this.#converted(documents);
-    if (!(converted instanceof Promise)) return this.#settle(object, converted[0] ?? document, converted !== documents);
-    const pending = converted.then(([each]) => this.#settle(object, each ?? document, true));
+    if (!(converted instanceof Promise))
+      return this.#settle(object, converted[0] ?? document, { isConverted: converted !== documents });
+    const pending = converted.then(([each]) => this.#settle(object, each ?? document, { isConverted: true }));
     this.#seen.set(object, pending);
     // Failures are not cached; the next read tries again.
     pending.catch(() => this.#seen.delete(object));
@@ -65,7 +66,7 @@ export class VersionView implements ObjectView {
         for (const [index, object] of unknown.entries()) {
           const document = converted[index];
           if (document !== undefined && !this.#seen.has(object))
-            this.#settle(object, document, converted !== documents);
+            this.#settle(object, document, { isConverted: converted !== documents });
         }
       }
       for (const object of batch) result.push(await this.of(object));
@@ -91,7 +92,11 @@ export class VersionView implements ObjectView {
     return this.#converter.convert(documents, this.#apiVersion);
   }
 
-  #settle(object: CachedObject, document: JsonObject, isConverted: boolean): CachedObject {
+  #settle(
+    object: CachedObject,
+    document: JsonObject,
+    { isConverted }: { readonly isConverted: boolean },
+  ): CachedObject {
     const shown = document as KubeObject;
     if (isConverted) this.#definition.custom?.coerce(document, true);
     const type = { apiVersion: this.#apiVersion, kind: this.#definition.kind };

@@ -50,7 +50,7 @@ export async function scaleEndpoint(
   { apiVersion, kind, name }: { readonly apiVersion: string; readonly kind: string; readonly name: string },
   namespace: string,
   signal: AbortSignal,
-  scalable = true,
+  { scalable = true }: { readonly scalable?: boolean } = {},
 ): Promise<ScaleEndpoint> {
   const noMatch = new Error(`no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`);
   if (!API_VERSION.test(apiVersion) || !NAME.test(name)) throw noMatch;

@@ -47,7 +47,12 @@ export class Broadcasts {
   }
 
   /** `isRow`: the claim is a row of another member's table, which may be older than a message. */
-  alive(claim: AliveMessage, nowMs: number, random: () => number, isRow = false): void {
+  alive(
+    claim: AliveMessage,
+    nowMs: number,
+    random: () => number,
+    { isRow = false }: { readonly isRow?: boolean } = {},
+  ): void {
     if (claim.incarnation > MAX_INCARNATION || !compatible(claim.versions, this.#config.versions)) return;
     const self = claim.node === this.#self.name;
     if (self && this.#leaving) return;
@@ -178,7 +183,7 @@ export class Broadcasts {
     const { name, incarnation } = row;
     if (row.state === 'alive') {
       const { address, meta, versions } = row;
-      this.alive({ kind: 'alive', incarnation, node: name, address, meta, versions }, nowMs, random, true);
+      this.alive({ kind: 'alive', incarnation, node: name, address, meta, versions }, nowMs, random, { isRow: true });
     } else if (row.state === 'left') {
       this.accuse({ kind: 'dead', incarnation, node: name, from: name }, nowMs);
     } else {

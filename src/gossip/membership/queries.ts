@@ -53,10 +53,10 @@ export function createQueries(deps: QueriesDeps): Queries {
   const pending = new Map<number, Pending>();
   let answering = 0;
 
-  const respond = (query: SerfQuery, ack: boolean, payload: Uint8Array): void => {
+  const respond = (query: SerfQuery, kind: 'ack' | 'answer', payload: Uint8Array): void => {
     const { ltime, id, from } = query;
     if (from !== undefined)
-      deps.send(from, serf.encode({ kind: 'query-response', ltime, id, node: self, ack, payload }));
+      deps.send(from, serf.encode({ kind: 'query-response', ltime, id, node: self, ack: kind === 'ack', payload }));
   };
 
   const answer = async (query: SerfQuery): Promise<void> => {
@@ -64,7 +64,7 @@ export function createQueries(deps: QueriesDeps): Queries {
     answering++;
     try {
       const payload = await deps.answer(query.name, query.payload);
-      if (payload !== undefined) respond(query, false, payload);
+      if (payload !== undefined) respond(query, 'answer', payload);
     } finally {
       answering--;
     }
@@ -99,7 +99,7 @@ export function createQueries(deps: QueriesDeps): Queries {
     },
     onQuery(query) {
       if (query.otherFilters || (query.nodes !== undefined && !query.nodes.includes(self))) return;
-      if (query.ack) respond(query, true, new Uint8Array());
+      if (query.ack) respond(query, 'ack', new Uint8Array());
       void answer(query);
     },
     answered(response) {

@@ -43,16 +43,17 @@ export async function registryFacts({ settings }: Pick<DoctorContext, 'settings'
       const url = new URL(`${insecureRegistries.includes(registry) ? 'http' : 'https'}://${registry}/v2/`);
       const proxy = proxyFor(url, outbound);
       const host = hosts[registry] ?? {};
-      const problem = await registryProblem(url, outbound, host, proxy !== undefined);
+      const problem = await registryProblem(url, outbound, host, { isProxied: proxy !== undefined });
       const found = { registry, proxy: proxy === undefined ? undefined : withoutPassword(proxy), problem };
       if (problem === undefined) return found;
       if (/certificate|issuer/i.test(problem))
         return {
           ...found,
-          ...(await installedAuthority(registry, (ca) => registryProblem(url, outbound, { ca }, false))),
+          ...(await installedAuthority(registry, (ca) => registryProblem(url, outbound, { ca }, { isProxied: false }))),
         };
       if (proxy === undefined) return found;
-      const isDirect = (await registryProblem(url, { ...outbound, noProxy: ['*'] }, host, false)) === undefined;
+      const isDirect =
+        (await registryProblem(url, { ...outbound, noProxy: ['*'] }, host, { isProxied: false })) === undefined;
       return { ...found, isDirect, noProxy: given };
     }),
   );
@@ -87,7 +88,7 @@ async function registryProblem(
   url: URL,
   outbound: OutboundSettings,
   { ca, cert, key, skipVerify = false }: RegistryHost,
-  isProxied: boolean,
+  { isProxied }: { readonly isProxied: boolean },
 ): Promise<string | undefined> {
   let dispatcher: OutboundDispatcher | undefined;
   try {

@@ -57,7 +57,7 @@ export async function startBalancer(
     },
   });
   await balancer.start();
-  await requestKeeper(keeperSocket(settings), true);
+  await requestKeeper(keeperSocket(settings), { relieve: true });
   gossip.followMasters(({ targets, failed }) => {
     balancer.setTargets('gossip', targets);
     if (failed !== undefined) balancer.doubt(failed);
@@ -69,7 +69,7 @@ const keeperSocket = ({ paths }: Pick<Settings, 'paths'>): string => join(paths.
 
 /** Whether a keeper process, which the previous host process has started, holds the balancer's port. */
 export const isPortKept = (settings: Pick<Settings, 'paths'>): Promise<boolean> =>
-  requestKeeper(keeperSocket(settings), false);
+  requestKeeper(keeperSocket(settings), { relieve: false });
 
 /** Runs the keeper process, which listens on the balancer's port while the host process restarts. */
 export async function keepBalancer(root: string | undefined): Promise<void> {

@@ -13,7 +13,7 @@ import { openAssets } from '../process/assets.ts';
 const nativeBinding = async (): Promise<string> => (await openAssets()).sqliteAddon;
 
 export const storeFiles: StoreFiles = {
-  openLog: async (directory, isCopy = false) =>
+  openLog: async (directory, { isCopy = false }: { readonly isCopy?: boolean } = {}) =>
     createSqliteLog({ directory, nativeBinding: await nativeBinding(), isCopy, log: silentLog }),
   checkKind,
   positionOf: async (path) => snapshotPosition(path, await nativeBinding()),

@@ -12,7 +12,7 @@ const MAX_SIMPLE_KEY = 128;
 /** One YAML document, with a line feed at its end. */
 export function yamlText(value: unknown): string {
   const writer = new Writer();
-  writer.node(value, -INDENT, false);
+  writer.node(value, -INDENT, { inMapping: false });
   return writer.end();
 }
 
@@ -27,10 +27,10 @@ class Writer {
   }
 
   /** Writes a node. `indent` is the indentation of the collection that contains the node. */
-  node(value: unknown, indent: number, inMapping: boolean): void {
+  node(value: unknown, indent: number, { inMapping }: { readonly inMapping: boolean }): void {
     if (Array.isArray(value)) this.#list(value, inMapping ? indent : indent + INDENT);
     else if (typeof value === 'object' && value !== null) this.#mapping(value, indent + INDENT);
-    else this.#scalar(value, Math.max(indent, 0) + INDENT, false);
+    else this.#scalar(value, Math.max(indent, 0) + INDENT, { isKey: false });
   }
 
   #list(items: readonly unknown[], indent: number): void {
@@ -38,7 +38,7 @@ class Writer {
     for (const item of items) {
       this.#toIndent(indent);
       this.#put('-');
-      this.node(item ?? null, indent, false);
+      this.node(item ?? null, indent, { inMapping: false });
     }
   }
 
@@ -49,11 +49,11 @@ class Writer {
       this.#toIndent(indent);
       const isSimple = Buffer.byteLength(key) <= MAX_SIMPLE_KEY && !/[\r\n\x85\u2028\u2029]/.test(key);
       if (!isSimple) this.#put('?');
-      this.#scalar(key, indent + INDENT, isSimple);
+      this.#scalar(key, indent + INDENT, { isKey: isSimple });
       if (!isSimple) this.#toIndent(indent);
       this.#write(':');
       this.#atIndent = !isSimple;
-      this.node(value, indent, isSimple);
+      this.node(value, indent, { inMapping: isSimple });
     }
   }
 
@@ -97,7 +97,7 @@ class Writer {
     this.#write(' '.repeat(indent));
   }
 
-  #scalar(value: unknown, indent: number, isKey: boolean): void {
+  #scalar(value: unknown, indent: number, { isKey }: { readonly isKey: boolean }): void {
     this.#space();
     if (typeof value !== 'string') this.#write(typeof value === 'number' ? numberText(value) : String(value));
     else {

@@ -101,7 +101,7 @@ export class Fixtures implements OwnDriver {
     if (other !== undefined && other.uid !== claim.uid)
       throw new Error(`fixture ${fixture.name} is in use by claim ${other.namespace}/${other.name}`);
     this.#claimed.set(device, claim);
-    this.#publish(fixture, plugged);
+    this.#publish(fixture, { plugged });
     return editsOf(fixture);
   }
 
@@ -110,7 +110,7 @@ export class Fixtures implements OwnDriver {
       if (uid !== claim.uid) continue;
       this.#claimed.delete(device);
       for (const { fixture, plugged } of this.#known.values())
-        if (deviceNameOf(fixture) === device) this.#publish(fixture, plugged);
+        if (deviceNameOf(fixture) === device) this.#publish(fixture, { plugged });
     }
   }
 
@@ -148,7 +148,7 @@ export class Fixtures implements OwnDriver {
       // The fixture has a new device node. Containers still have the old one.
       else this.#unplugged(before.fixture);
       this.#known.set(fixture.name, { fixture, plugged: true });
-      this.#publish(fixture, true);
+      this.#publish(fixture, { plugged: true });
       changed = true;
     }
     const present = new Set(found.map(({ name }) => name));
@@ -160,7 +160,7 @@ export class Fixtures implements OwnDriver {
       this.#known.delete(known.fixture.name);
       this.#known.set(known.fixture.name, known);
       log.warn('fixture unplugged', { fixture: known.fixture.name });
-      this.#publish(known.fixture, false);
+      this.#publish(known.fixture, { plugged: false });
       this.#unplugged(known.fixture);
     }
     if (!changed) return;
@@ -191,7 +191,7 @@ export class Fixtures implements OwnDriver {
     if (pods.length > 0) onUnplugged(fixture, pods);
   }
 
-  #publish(fixture: Fixture, plugged: boolean): void {
+  #publish(fixture: Fixture, { plugged }: { readonly plugged: boolean }): void {
     const free = plugged && !this.#claimed.has(deviceNameOf(fixture));
     this.#options.manager.publish(
       resourceOf(fixture),

@@ -122,15 +122,15 @@ export class ImageCollector {
   }
 
   collect(): Promise<void> {
-    return this.remove(false);
+    return this.remove('excess');
   }
 
   /** Removes every image that is unused and not new, regardless of free space. */
   collectAll(): Promise<void> {
-    return this.remove(true);
+    return this.remove('all');
   }
 
-  private async remove(all: boolean): Promise<void> {
+  private async remove(amount: 'all' | 'excess'): Promise<void> {
     const { services } = this;
     const { settings, clock, runtime, log } = services;
     const nowMs = clock.monotonicMs();
@@ -155,10 +155,11 @@ export class ImageCollector {
     const disk = await services.host.fileSystem(settings.paths.images);
     if (disk.capacityBytes === 0) return;
     const usedBytes = disk.capacityBytes - disk.availableBytes;
-    if (!all && usedBytes * 100 < disk.capacityBytes * settings.imageGcHighThresholdPercent) return;
-    let excess = all
-      ? Number.POSITIVE_INFINITY
-      : usedBytes - (disk.capacityBytes * settings.imageGcLowThresholdPercent) / 100;
+    if (amount === 'excess' && usedBytes * 100 < disk.capacityBytes * settings.imageGcHighThresholdPercent) return;
+    let excess =
+      amount === 'all'
+        ? Number.POSITIVE_INFINITY
+        : usedBytes - (disk.capacityBytes * settings.imageGcLowThresholdPercent) / 100;
     const candidates = images
       .filter(
         (image) =>

@@ -172,11 +172,11 @@ export class Prober {
     for (const loop of target.loops.values()) {
       if (loop.kind !== 'startup' && waitsForStartup) continue;
       if (loop.kind === 'startup' && loop.state.result === 'success') continue;
-      this.schedule(target, loop, this.firstDelay(target, loop, assumedReady));
+      this.schedule(target, loop, this.firstDelay(target, loop, { adopted: assumedReady }));
     }
   }
 
-  private firstDelay(target: Target, loop: Loop, adopted: boolean): number {
+  private firstDelay(target: Target, loop: Loop, { adopted }: { readonly adopted: boolean }): number {
     const timing = probeTiming(loop.probe);
     // A start time in the future means that the clock was set back.
     const since = Math.max(0, this.options.clock.nowMs() - target.status.startedAtMs);
@@ -222,7 +222,7 @@ export class Prober {
     if (loop.state.result !== before) this.options.onResult(target.uid);
     if (loop.kind === 'startup' && loop.state.result === 'success') {
       for (const other of target.loops.values()) {
-        if (other !== loop) this.schedule(target, other, this.firstDelay(target, other, false));
+        if (other !== loop) this.schedule(target, other, this.firstDelay(target, other, { adopted: false }));
       }
       return;
     }

@@ -118,7 +118,7 @@ export class AdministrationRequests {
       if (result.error !== undefined) throw new Error(result.error);
       return result;
     });
-    await this.#lines(response, outcome, async () => ({ stage: 'restarting', ...restart }), signal, true);
+    await this.#lines(response, outcome, async () => ({ stage: 'restarting', ...restart }), signal, { atOnce: true });
   }
 
   async #upload(
@@ -183,7 +183,7 @@ export class AdministrationRequests {
     work: Promise<object>,
     stage: () => Promise<object>,
     signal: AbortSignal,
-    atOnce = false,
+    { atOnce = false }: { readonly atOnce?: boolean } = {},
   ): Promise<void> {
     const outcome = work.then(
       (result) => ({ result }),

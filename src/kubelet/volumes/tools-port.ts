@@ -23,7 +23,7 @@ export interface VolumeTools {
    */
   createOnce(path: string, create: () => Promise<unknown>): Promise<void>;
   /** Returns the loop device of a file. Attaches one if there is none. */
-  attachLoop(file: string, readOnly: boolean): Promise<string>;
+  attachLoop(file: string, options: { readonly readOnly: boolean }): Promise<string>;
   /** Adjusts the loop device to the size of its file. */
   resizeLoop(file: string): Promise<void>;
   detachLoop(file: string): Promise<void>;

@@ -72,7 +72,7 @@ export class CriLines {
     if (this.#rest.length > 0) this.#entry(this.#rest, lines, nowMs);
     this.#at += this.#rest.length;
     this.#rest = new Uint8Array();
-    for (const [stream, pending] of this.#pending) lines.push(this.#joined(stream, pending, false));
+    for (const [stream, pending] of this.#pending) lines.push(this.#joined(stream, pending, { continues: false }));
     this.#pending.clear();
     return lines;
   }
@@ -95,10 +95,10 @@ export class CriLines {
       return;
     }
     this.#pending.delete(stream);
-    lines.push(this.#joined(stream, pending, tag === 'P'));
+    lines.push(this.#joined(stream, pending, { continues: tag === 'P' }));
   }
 
-  #joined(stream: 'stdout' | 'stderr', { time, parts }: Pending, continues: boolean): Line {
+  #joined(stream: 'stdout' | 'stderr', { time, parts }: Pending, { continues }: { readonly continues: boolean }): Line {
     return { time, stream, text: this.#decoders[stream].decode(concatenate(parts), { stream: continues }) };
   }
 }

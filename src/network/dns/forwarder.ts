@@ -173,7 +173,10 @@ export class Forwarder {
     const beganMs = clock.monotonicMs();
     const deadline = beganMs + ms;
     const name = nameOf(server);
-    const exchange = async (transport: 'udp' | 'tcp', edns: boolean): Promise<CachedResponse> => {
+    const exchange = async (
+      transport: 'udp' | 'tcp',
+      { edns }: { readonly edns: boolean },
+    ): Promise<CachedResponse> => {
       const message = queryMessage(request, this.#deps.random.bytes(2), edns);
       const accept = (response: Uint8Array): boolean => answers(message, response);
       const timeoutMs = Math.max(1, deadline - clock.monotonicMs());
@@ -182,11 +185,11 @@ export class Forwarder {
       return this.#responseOf(received);
     };
     try {
-      let response = await exchange('udp', true);
+      let response = await exchange('udp', { edns: true });
       const { rcode } = response.shape;
       const lacksEdns = rcode === RCODE.formErr || rcode === RCODE.notImp;
-      if (lacksEdns) response = await exchange('udp', false);
-      if (response.shape.truncated) response = await exchange('tcp', !lacksEdns);
+      if (lacksEdns) response = await exchange('udp', { edns: false });
+      if (response.shape.truncated) response = await exchange('tcp', { edns: !lacksEdns });
       this.#lastUntil.delete(name);
       this.#failures.delete(name);
       return response;

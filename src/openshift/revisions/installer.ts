@@ -100,7 +100,7 @@ export class RevisionInstaller {
     // A power failure may have interrupted the copy. While the component runs without a trial, its files may be newer.
     if (current !== 0 && (!isRunning || trial !== undefined)) await files.apply(current);
     if (trial !== undefined && !isRunning) await this.#save({ ...this.#state, trial: { sinceMs: clock.nowMs() } });
-    if (current === 0 || !isRunning) await this.#round(true);
+    if (current === 0 || !isRunning) await this.#round({ isStarting: true });
   }
 
   start(): void {
@@ -125,21 +125,21 @@ export class RevisionInstaller {
 
   /** Installs changed files as a new revision. Called before a requested restart, so no restart is triggered here. */
   async adoptNow(): Promise<void> {
-    await this.#enqueue(true);
+    await this.#enqueue({ isStarting: true });
   }
 
   #schedule(delayMs: number): void {
     if (this.#isStopped) return;
     this.#timer?.cancel();
-    this.#timer = this.#options.clock.setTimer(delayMs, () => void this.#enqueue(false));
+    this.#timer = this.#options.clock.setTimer(delayMs, () => void this.#enqueue({ isStarting: false }));
   }
 
-  #enqueue(isStarting: boolean): Promise<void> {
+  #enqueue({ isStarting }: { readonly isStarting: boolean }): Promise<void> {
     this.#work = this.#work.then(async () => {
       if (this.#isStopped) return;
       this.#isSettled = false;
       try {
-        await this.#round(isStarting);
+        await this.#round({ isStarting });
         this.#complained = '';
       } catch (error) {
         const message = messageOf(error);
@@ -153,7 +153,7 @@ export class RevisionInstaller {
     return this.#work;
   }
 
-  async #round(isStarting: boolean): Promise<void> {
+  async #round({ isStarting }: { readonly isStarting: boolean }): Promise<void> {
     const { files, target, apiAwayMs, operand, turn } = this.#options;
     const inputs = await files.inputs();
     const attempt = attemptOf(this.#state);
@@ -173,7 +173,7 @@ export class RevisionInstaller {
     });
     const needsTurn = action.type === 'install' && action.restart && !isStarting;
     if (needsTurn && !turn.take(operand)) return this.#report(inputs);
-    await this.#run(action, isStarting);
+    await this.#run(action, { isStarting });
     if (this.#state.trial === undefined) turn.release(operand);
     await this.#prune(wanted);
     await this.#report(inputs);
@@ -192,7 +192,7 @@ export class RevisionInstaller {
     return health.state === 'healthy' && this.#healthyInARow < 2 ? { ...health, state: 'starting' } : health;
   }
 
-  async #run(action: HostAction, isStarting: boolean): Promise<void> {
+  async #run(action: HostAction, { isStarting }: { readonly isStarting: boolean }): Promise<void> {
     const { files, clock, log, operand, process } = this.#options;
     if (action.type === 'install') {
       const { revision, overlay, reason, restart } = action;

@@ -99,7 +99,7 @@ export function chooseNode(
 export function unschedulableMessage(
   input: ScheduleInput,
   rejections: ReadonlyMap<string, Rejection>,
-  mayPreempt = true,
+  { mayPreempt = true }: { readonly mayPreempt?: boolean } = {},
 ): Unschedulable {
   const { view } = input;
   if (view.nodes.length === 0) {

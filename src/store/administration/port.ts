@@ -129,7 +129,7 @@ export interface SnapshotPosition {
 /** Snapshot files and data directories, provided from `store/disk`. */
 export interface StoreFiles {
   /** Returns the unopened log in `directory`. `isCopy`: the directory contains only a copied database file. */
-  openLog(directory: string, isCopy?: boolean): Promise<StoreLog>;
+  openLog(directory: string, options?: { readonly isCopy?: boolean }): Promise<StoreLog>;
   /**
    * Checks the file header. `live` also accepts a store's own database file. Throws CodedError 'unreadable',
    * 'unsupported'.

@@ -171,7 +171,7 @@ async function opened<T>(
   directory: string,
   use: (state: LogState, storage: StoreLog) => Promise<T>,
 ): Promise<T> {
-  const storage = await files.openLog(directory, true);
+  const storage = await files.openLog(directory, { isCopy: true });
   let failure: Error | undefined;
   const state = await storage.open((error) => {
     failure = error;

@@ -64,7 +64,7 @@ export class Ballast {
    * Creates the ballast if it is missing or too small. Returns false if the disk has too little free space. With
    * `spare`, as much space as the ballast takes must remain free as well. Throws all errors except ENOSPC.
    */
-  put(spare: boolean): boolean {
+  put({ spare }: { readonly spare: boolean }): boolean {
     const { totalBytes, freeBytes } = sizesOf(statfsSync(this.#directory));
     const wanted = sizeFor(totalBytes);
     const present = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;

@@ -33,7 +33,7 @@ export class FileSpace {
   }
 
   /** Returns some free pages to the file system; false if there are too few. `all`: returns every free page. */
-  vacuumStep(all: boolean): boolean {
+  vacuumStep({ all }: { readonly all: boolean }): boolean {
     const free = pragmaNumber(this.#db, 'freelist_count');
     const few = free * this.#pageBytes < SPARE_BYTES || free * 2 < pragmaNumber(this.#db, 'page_count');
     if (free === 0 || (!all && few)) return false;

@@ -119,7 +119,7 @@ function runHousekeeping(): void {
   housekeepingTimer = undefined;
   if (file === undefined) return;
   try {
-    if (mayHaveFreePages) mayHaveFreePages = file.space.vacuumStep(false);
+    if (mayHaveFreePages) mayHaveFreePages = file.space.vacuumStep({ all: false });
     if (mayBeShort) mayBeShort = journal?.prepare() ?? false;
     if (mayHaveFreePages || mayBeShort) scheduleHousekeeping();
   } catch (error) {
@@ -158,7 +158,7 @@ async function scrub(from: number): Promise<number> {
 }
 
 async function defragment(): Promise<undefined> {
-  while (opened().space.vacuumStep(true)) await new Promise((resolve) => setImmediate(resolve));
+  while (opened().space.vacuumStep({ all: true })) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function snapshot(upTo: number): Promise<string> {
@@ -269,7 +269,7 @@ async function open(request: Extract<WorkerRequest, { kind: 'open' }>): Promise<
     file = undefined;
     throw error;
   }
-  ballast.put(false);
+  ballast.put({ spare: false });
   return opening();
 }
 
@@ -335,7 +335,7 @@ function handle(request: WorkerRequest): Answer | Promise<Answer> {
     case 'checkSpace':
       return checkSpace();
     case 'recoverSpace':
-      return ballast?.put(true) ?? true;
+      return ballast?.put({ spare: true }) ?? true;
     case 'entries':
       return opened().entries(request.from, request.maxBytes);
     case 'read':

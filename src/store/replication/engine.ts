@@ -346,7 +346,7 @@ export class Engine implements ReplicatedMachine, StoreView {
   }
 
   /** Discards history before `revision`. With `physical`, resolves when the rows are removed. Throws MvccError. */
-  async compact(revision: number, physical: boolean): Promise<void> {
+  async compact(revision: number, { physical }: { readonly physical: boolean }): Promise<void> {
     this.#proposer.admit({ grows: false });
     this.machine.checkCompact(revision);
     await this.#proposer.add(Pending.command({ type: 'compact', revision }));

@@ -34,7 +34,7 @@ export class Pending {
     this.bytes = bytes;
   }
 
-  static revision(decided: DecidedRevision, relaxed: boolean, lease?: Lease): Pending {
+  static revision(decided: DecidedRevision, { relaxed }: { readonly relaxed: boolean }, lease?: Lease): Pending {
     return new Pending(decided, undefined, lease, relaxed);
   }
 

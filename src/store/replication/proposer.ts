@@ -128,11 +128,11 @@ export class Proposer {
     const fromReserve = grows ? space.takeReserve(request) : 0;
     const asRelaxed = options.relaxed && !space.full && view.solitary;
     if (asRelaxed) this.#relaxedInUse = true;
-    const pending = Pending.revision(decided, asRelaxed);
+    const pending = Pending.revision(decided, { relaxed: asRelaxed });
     if (asRelaxed && machine.visible === before && decided.revision <= this.#reserved) {
       this.#collect(pending);
       this.show(decided.revision);
-      this.#armFlush(options.heartbeat === true);
+      this.#armFlush({ seldom: options.heartbeat === true });
       return decision;
     }
     try {
@@ -195,7 +195,7 @@ export class Proposer {
     });
   }
 
-  #armFlush(seldom: boolean): void {
+  #armFlush({ seldom }: { readonly seldom: boolean }): void {
     const { view, clock, flushIntervalMs } = this.#deps;
     if (view.stopped) return;
     const few = this.#collecting.length < UNFLUSHED && this.#collectingBytes < UNFLUSHED_BYTES;
@@ -243,7 +243,7 @@ export class Proposer {
       const shown = batch.findIndex(({ relaxed, decided }) => !relaxed || (decided?.revision ?? 0) > visible);
       const kept = batch.slice(0, shown < 0 ? batch.length : shown);
       for (const pending of kept) this.#collect(pending);
-      if (kept.length > 0) this.#armFlush(false);
+      if (kept.length > 0) this.#armFlush({ seldom: false });
       this.#rejectBatch(batch.slice(kept.length), error.code === 'Overloaded' ? tooMany() : notLeader());
     }
   }
@@ -334,7 +334,7 @@ export class Proposer {
    */
   skipReserved(): number {
     this.#relaxedInUse = false;
-    const skipped = Pending.revision(this.#deps.view.machine.skipTo(this.#reserved + 2), false);
+    const skipped = Pending.revision(this.#deps.view.machine.skipTo(this.#reserved + 2), { relaxed: false });
     this.#collect(skipped);
     this.propose();
     return skipped.index;

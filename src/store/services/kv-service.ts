@@ -97,7 +97,7 @@ export function kvService(engine: Engine, encoder: Encoder, log: Log, limits: Re
           else if (field === 2) physical = reader.bool();
           else reader.skip();
         }
-        await engine.compact(revision, physical);
+        await engine.compact(revision, { physical });
         return encoder.begin(engine.machine.visible).finish();
       }),
   };

@@ -383,10 +383,10 @@ export class Http2Connection implements StreamOwner {
     if (this.#closed) return;
     this.#sender.write(goAwayFrame(this.#lastPeerId, code, reason));
     this.#sender.flushAll();
-    this.#end(reason, true);
+    this.#end(reason, { sentGoAway: true });
   }
 
-  #end(reason: string, sentGoAway = false): void {
+  #end(reason: string, { sentGoAway = false }: { readonly sentGoAway?: boolean } = {}): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#goneAway = true;

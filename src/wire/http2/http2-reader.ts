@@ -96,7 +96,7 @@ export class FrameReader {
     switch (type) {
       case FrameType.data:
         this.#beginData(id, flags, payload.length);
-        this.#dataPart(unpad(payload, 0), 0, true);
+        this.#dataPart(unpad(payload, 0), 0, { all: true });
         return;
       case FrameType.headers:
         this.#headers(id, flags, payload);
@@ -125,7 +125,7 @@ export class FrameReader {
    * Delivers the bytes of the current DATA frame in `bytes` from `at` (all of `bytes`, or as many as belong to the
    * frame) and returns the end position.
    */
-  #dataPart(bytes: Buffer, at: number, all = false): number {
+  #dataPart(bytes: Buffer, at: number, { all = false }: { readonly all?: boolean } = {}): number {
     const end = all ? bytes.length : Math.min(bytes.length, at + this.#dataLeft);
     this.#dataLeft = all ? 0 : this.#dataLeft - (end - at);
     const whole = this.#dataLeft === 0;

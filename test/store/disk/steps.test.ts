@@ -49,7 +49,7 @@ it('vacuum releases at most 256 KiB per step until few free pages are left', asy
     const full = file.space.size();
     assert.ok(full.bytes > 19_000_000 && full.inUseBytes < 1_000_000, JSON.stringify(full));
     let steps = 0;
-    for (let was = full.bytes; file.space.vacuumStep(false); steps += 1) {
+    for (let was = full.bytes; file.space.vacuumStep({ all: false }); steps += 1) {
       const { bytes } = file.space.size();
       assert.ok(bytes < was && was - bytes <= STEP_BYTES, `${was - bytes} bytes in one step`);
       was = bytes;

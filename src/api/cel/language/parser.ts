@@ -129,7 +129,7 @@ class Parser {
         const number = this.#peek();
         if (token.text === '-' && (number.type === 'int' || number.type === 'double')) {
           this.#next += 1;
-          return this.#postfix(this.#number(number, true));
+          return this.#postfix(this.#number(number, '-'));
         }
         return call(token.at, token.text === '!' ? '!_' : '-_', [this.#unary()]);
       });
@@ -137,10 +137,10 @@ class Parser {
     return this.#postfix(this.#primary());
   }
 
-  #number(token: Token, negative: boolean): Expr {
+  #number(token: Token, sign: '-' | '+'): Expr {
     const { at } = token;
-    if (token.type === 'double') return { op: 'const', at, value: (negative ? -1 : 1) * Number(token.text) };
-    const value = BigInt(token.type === 'uint' ? token.text.slice(0, -1) : token.text) * (negative ? -1n : 1n);
+    if (token.type === 'double') return { op: 'const', at, value: (sign === '-' ? -1 : 1) * Number(token.text) };
+    const value = BigInt(token.type === 'uint' ? token.text.slice(0, -1) : token.text) * (sign === '-' ? -1n : 1n);
     if (token.type === 'uint') {
       if (value > UINT_MAX) throw this.#fail(at, 'invalid uint literal');
       return { op: 'const', at, value: new Uint(value) };
@@ -157,7 +157,7 @@ class Parser {
       case 'int':
       case 'uint':
       case 'double':
-        return this.#number(token, false);
+        return this.#number(token, '+');
       case 'string':
         return { op: 'const', at, value: token.string ?? '' };
       case 'bytes':

@@ -54,13 +54,13 @@ function isSorted(list: List): boolean {
   return true;
 }
 
-function position(list: List, wanted: Value, last: boolean): bigint {
+function position(list: List, wanted: Value, which: 'last' | 'first'): bigint {
   let found = -1n;
   let index = 0n;
   for (const item of list) {
     if (celEqual(item, wanted)) {
       found = index;
-      if (!last) break;
+      if (which === 'first') break;
     }
     index += 1n;
   }
@@ -131,8 +131,8 @@ const lists: readonly Overload[] = [
   ...Object.entries(ZEROS).map(([type, zero]) =>
     declareFunction(`list<${type}>.sum(): ${type}`, (list: List) => sum(list, zero), COST_PER_ELEMENT),
   ),
-  declareFunction('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, false), reads),
-  declareFunction('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, true), reads),
+  declareFunction('list<A>.indexOf(A): int', (list: List, item: Value) => position(list, item, 'first'), reads),
+  declareFunction('list<A>.lastIndexOf(A): int', (list: List, item: Value) => position(list, item, 'last'), reads),
   declareFunction('list<A>.slice(int, int): list<A>', slice, kept),
   declareFunction('list<list<A>>.flatten(): list<A>', (list: List) => flatten(list, 1n), {
     ...kept,

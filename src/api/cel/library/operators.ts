@@ -196,7 +196,7 @@ function parseDouble(text: string): number {
  * Formats a double as Go does. `long`: numbers from 10⁶ on have an exponent, as in strconv with format `g`. Otherwise
  * the exponent begins at 10²¹, as in `%v` of fmt.
  */
-export function formatDouble(value: number, long = false): string {
+export function formatDouble(value: number, { long = false }: { readonly long?: boolean } = {}): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   const exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
@@ -252,7 +252,7 @@ const conversions: readonly Overload[] = [
   declareFunction('string(bool): string', (a: boolean) => String(a)),
   declareFunction('string(int): string', (a: bigint) => String(a)),
   declareFunction('string(uint): string', (a: Uint) => String(a.value)),
-  declareFunction('string(double): string', (a: number) => formatDouble(a, true)),
+  declareFunction('string(double): string', (a: number) => formatDouble(a, { long: true })),
   declareFunction('string(bytes): string', (a: Uint8Array) => decode(a), { cost: ([a = 0]) => perCharacter(a) }),
   declareFunction('string(timestamp): string', (a: Timestamp) => formatTimestamp(a)),
   declareFunction('string(duration): string', (a: Duration) => formatDuration(a)),

@@ -66,7 +66,7 @@ function validateValueFrom(variable: EnvVar, source: EnvVarSource, path: string)
     errors.push(...validateFieldRef(source.fieldRef, ENV_FIELD_PATHS, `${path}.fieldRef`));
   }
   if (source.resourceFieldRef !== undefined) {
-    errors.push(...validateResourceFieldRef(source.resourceFieldRef, `${path}.resourceFieldRef`, false));
+    errors.push(...validateResourceFieldRef(source.resourceFieldRef, `${path}.resourceFieldRef`, 'variable'));
   }
   for (const field of ['configMapKeyRef', 'secretKeyRef'] as const) {
     const reference = source[field];
@@ -139,11 +139,11 @@ export function validateFieldRef(
 export function validateResourceFieldRef(
   reference: ResourceFieldSelector,
   path: string,
-  volume: boolean,
+  user: 'volume' | 'variable',
 ): FieldError[] {
   const errors: FieldError[] = [];
   const { resource = '' } = reference;
-  if (volume && !isSet(reference.containerName)) errors.push(fieldError.required(`${path}.containerName`));
+  if (user === 'volume' && !isSet(reference.containerName)) errors.push(fieldError.required(`${path}.containerName`));
   else if (resource === '') errors.push(fieldError.required(`${path}.resource`));
   else if (!RESOURCE_FIELDS.includes(resource) && !HUGE_PAGES_FIELD.test(resource)) {
     errors.push(fieldError.notSupported(`${path}.resource`, resource, RESOURCE_FIELDS));

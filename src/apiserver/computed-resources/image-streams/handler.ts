@@ -135,7 +135,7 @@ async function putTag(
     if (isFound(from)) recordImage(stream, wanted.name ?? '', from, generation, now);
     else recordFailure(stream, wanted.name ?? '', from, generation, now);
   };
-  return changeStream(context, request, name, change, creates);
+  return changeStream(context, request, name, change, { creates });
 }
 
 function read(
@@ -160,7 +160,7 @@ async function patched(
   request: WriteRequest,
   current: () => KubeObject,
 ): Promise<KubeObject> {
-  const form = patchForm(exchange.header('content-type'), true);
+  const form = patchForm(exchange.header('content-type'), { custom: true });
   if (form !== 'merge')
     throw errors.badRequest('image stream tags support only merge patches; send application/merge-patch+json');
   const { body } = await readPatch(context, exchange, form, request);

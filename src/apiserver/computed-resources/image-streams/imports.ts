@@ -73,7 +73,7 @@ export async function importImages(
     }),
   );
   const stream = isImport
-    ? await changeStream(context, request, name, (each) => put(context, each, wanted), true)
+    ? await changeStream(context, request, name, (each) => put(context, each, wanted), { creates: true })
     : undefined;
   const repository = streamImport.spec?.repository;
   return {

@@ -32,7 +32,7 @@ export async function changeStream(
   request: WriteRequest,
   name: string,
   change: (stream: ImageStream) => void,
-  creates = false,
+  { creates = false }: { readonly creates?: boolean } = {},
 ): Promise<ImageStream> {
   const target = streamRequest(context, request, name);
   const update = async (): Promise<ImageStream> => {

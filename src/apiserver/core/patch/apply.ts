@@ -104,13 +104,13 @@ export function* applySteps(options: ApplyOptions): Steps<JsonObject> {
   yield;
   const known = managedForApply(options);
   yield;
-  let outcome = yield* attempt(options, known, options.force);
+  let outcome = yield* attempt(options, known, { force: options.force });
   if (outcome.conflicts.length > 0 && options.manager === 'kubectl') {
     yield;
     const disputed = withoutInherited(outcome.conflicts, live, schema);
     if (disputed.length > 0) throw conflictError(disputed);
     yield;
-    outcome = yield* attempt(options, known, true);
+    outcome = yield* attempt(options, known, { force: true });
   }
   if (outcome.conflicts.length > 0) throw conflictError(outcome.conflicts);
   yield;
@@ -198,7 +198,7 @@ interface Outcome {
   readonly conflicts: readonly Conflict[];
 }
 
-function* attempt(options: ApplyOptions, known: ManagedFields, force: boolean): Steps<Outcome> {
+function* attempt(options: ApplyOptions, known: ManagedFields, { force }: { readonly force: boolean }): Steps<Outcome> {
   const { live, applied, schema } = options;
   const identity = identityOf({ ...entryFacts(options), operation: 'Apply' });
   const ignored = ignoredFields(options);

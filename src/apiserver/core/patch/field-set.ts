@@ -86,21 +86,21 @@ function joined(a: FieldSet, b: FieldSet): FieldSet {
 
 /** The members of `a` that are not members of `b`. */
 export function fieldDifference(a: FieldSet, b: FieldSet): FieldSet {
-  return isEmpty(b) ? a : combine(a, b, false);
+  return isEmpty(b) ? a : combine(a, b, 'difference');
 }
 
 export function intersection(a: FieldSet, b: FieldSet): FieldSet {
-  return combine(a, b, true);
+  return combine(a, b, 'intersection');
 }
 
-function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
+function combine(a: FieldSet, b: FieldSet, operation: 'intersection' | 'difference'): FieldSet {
   let result: Record<string, FieldSet> | undefined;
   for (const element of elements(a)) {
     const ours = a[element];
     if (ours === undefined) continue;
     const theirs = child(b, element);
-    const alone = wanted ? undefined : ours;
-    const left = theirs === undefined ? alone : combineNode(ours, theirs, wanted);
+    const alone = operation === 'intersection' ? undefined : ours;
+    const left = theirs === undefined ? alone : combineNode(ours, theirs, operation);
     if (left === ours) continue;
     result ??= shallowCopy(a);
     if (left === undefined) delete result[element];
@@ -110,9 +110,9 @@ function combine(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet {
 }
 
 /** Combines two nodes with the same path. Undefined if neither the path nor a path below it remains. */
-function combineNode(a: FieldSet, b: FieldSet, wanted: boolean): FieldSet | undefined {
-  const member = isMember(a) && isMember(b) === wanted;
-  const below = combine(a, b, wanted);
+function combineNode(a: FieldSet, b: FieldSet, operation: 'intersection' | 'difference'): FieldSet | undefined {
+  const member = isMember(a) && isMember(b) === (operation === 'intersection');
+  const below = combine(a, b, operation);
   if (!hasElements(below)) {
     if (!member) return undefined;
     return isEmpty(a) ? a : EMPTY_SET;

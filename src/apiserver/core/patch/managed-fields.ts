@@ -108,7 +108,7 @@ export function decodeManagedFields(
   if (!Array.isArray(value)) return undefined;
   const managed = new Map<string, ManagedEntry>();
   for (const item of value) {
-    const entry = decodeEntry(item, options.stored);
+    const entry = decodeEntry(item, { stored: options.stored });
     if (entry === undefined) return undefined;
     // The last of several entries with the same identity counts; their fields are not joined.
     managed.set(identityOf(entry), entry);
@@ -130,7 +130,8 @@ export function faultOfManagedFields(value: JsonValue | undefined): string | und
     const type = field(entry, 'fieldsType') ?? '';
     if (type === '') return `missing fieldsType in managed fields entry ${index}`;
     if (type !== 'FieldsV1') return `invalid fieldsType ${JSON.stringify(type)} in managed fields entry ${index}`;
-    if (decodeEntry(item, false) === undefined) return `error decoding versioned set of managed fields entry ${index}`;
+    if (decodeEntry(item, { stored: false }) === undefined)
+      return `error decoding versioned set of managed fields entry ${index}`;
   }
   return undefined;
 }
@@ -141,7 +142,7 @@ export function isReset(value: JsonValue | undefined): boolean {
   return value.length === 0 || (isObject(value[0]) && Object.keys(value[0]).length === 0);
 }
 
-function decodeEntry(item: JsonValue, stored: boolean): ManagedEntry | undefined {
+function decodeEntry(item: JsonValue, { stored }: { readonly stored: boolean }): ManagedEntry | undefined {
   if (!isObject(item)) return undefined;
   const text = (name: string): string => {
     const value = field(item, name);

@@ -25,7 +25,10 @@ const FORMS: Readonly<Record<string, PatchForm>> = {
 };
 
 /** Format of a patch. `custom`: a custom resource, which has no strategic merge keys. Throws 'UnsupportedMediaType'. */
-export function patchForm(contentType: string | undefined, custom = false): PatchForm {
+export function patchForm(
+  contentType: string | undefined,
+  { custom = false }: { readonly custom?: boolean } = {},
+): PatchForm {
   const type = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const form = Object.hasOwn(FORMS, type) ? FORMS[type] : undefined;
   if (form === undefined || (custom && form === 'strategic')) {

@@ -57,7 +57,7 @@ export async function changeScale(
   mapping: ScaleMapping,
 ): Promise<void> {
   const request = writeRequest(exchange, kind, info);
-  const form = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
+  const form = patchForm(exchange.header('content-type'), { custom: kind.definition.custom !== undefined });
   const { body } = await readPatch(context, exchange, form, request);
   if (form === 'apply') await apply(context, exchange, request, mapping, body);
   else await write(context, exchange, request, mapping, { next: patchedScale(request, mapping, form, body) });

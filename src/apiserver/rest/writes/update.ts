@@ -271,7 +271,7 @@ function keepSystemFields(old: KubeObject, next: KubeObject): void {
   metadata['name'] ??= before['name'];
 }
 
-const updated = (object: CachedObject, removed = false): Attempt<Updated> => ({
+const updated = (object: CachedObject, { removed = false }: { readonly removed?: boolean } = {}): Attempt<Updated> => ({
   done: true,
   value: { object, removed },
 });
@@ -281,9 +281,9 @@ async function commit(write: Update): Promise<Attempt<Updated>> {
   const allocator = allocatorOf(write);
   if (removesItself(request.kind.definition, next, old)) {
     // The response shows the object without its last finalizer.
-    if (request.options.dryRun) return updated(await rendered(place, seen, next, large), true);
+    if (request.options.dryRun) return updated(await rendered(place, seen, next, large), { removed: true });
     const result = await context.objects.remove(place, seen, allocator?.release(old) ?? NO_EFFECTS);
-    if (result.written) return updated(await rendered(place, seen, next, large), true);
+    if (result.written) return updated(await rendered(place, seen, next, large), { removed: true });
     return { done: false, current: 'current' in result ? result.current : seen };
   }
   const effects = allocator?.allocate(next, old) ?? NO_EFFECTS;

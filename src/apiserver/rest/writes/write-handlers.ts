@@ -82,7 +82,7 @@ const actionAt = (info: ResourceRequestInfo) => ({
 export const patch: Handler = async (context, exchange, kind, info) => {
   const strategy = requiredStrategy(kind, info.subresource);
   const form = negotiate(exchange.request.headers.accept, { protobuf: supportsProtobuf(kind) });
-  const kindOfPatch = patchForm(exchange.header('content-type'), kind.definition.custom !== undefined);
+  const kindOfPatch = patchForm(exchange.header('content-type'), { custom: kind.definition.custom !== undefined });
   const request = writeRequest(exchange, kind, info);
   const { bytes, body } = await readPatch(context, exchange, kindOfPatch, request);
   exchange.audit?.sent(body as object);

@@ -4,7 +4,12 @@ import { type Command, integerFlag, type Output, stringFlag, takeOwnFlags, Usage
 /** Flags of this project. All other flags are passed to kube-apiserver's parser. */
 const OWN = ['config', 'env', 'root', 'loglevel', 'profile'] as const;
 
-const run = async (argv: readonly string[], linked: boolean, out: Output, profileText = 'okd'): Promise<number> => {
+const run = async (
+  argv: readonly string[],
+  { linked }: { readonly linked: boolean },
+  out: Output,
+  profileText = 'okd',
+): Promise<number> => {
   const { API_PROFILES, ApiUsageProblem, planApi, runApi } = await import('../../../host/apiserver/run.ts');
   const profile = API_PROFILES.find((each) => each === profileText);
   if (profile === undefined)
@@ -38,7 +43,7 @@ export const apiCommand: Command = {
         throw new UsageError(`--${mixed} and kube-apiserver's own flags exclude each other; give one of them`);
       // With `--profile`, the command takes the place of kube-apiserver in a start script of envtest.
       const profile = stringFlag(flags, 'profile');
-      return run(rest, profile !== undefined, out, profile);
+      return run(rest, { linked: profile !== undefined }, out, profile);
     }
     if (flags['profile'] !== undefined)
       throw new UsageError(
@@ -58,7 +63,7 @@ export const apiCommand: Command = {
 /** The command as `kube-apiserver`. Under this name it accepts only kube-apiserver's flags. */
 export const linkedApiCommand: Command = {
   ...apiCommand,
-  run: ({ positionals, out }) => run(positionals, true, out),
+  run: ({ positionals, out }) => run(positionals, { linked: true }, out),
 };
 
 async function help(linked: boolean): Promise<string> {

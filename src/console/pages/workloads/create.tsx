@@ -16,11 +16,15 @@ import { YamlEditor } from '../../ui/yaml-editor.tsx';
 
 /** Checks all objects by dry run and then applies them in order. Throws the first error with the name of the object. */
 async function applyAll(kinds: readonly ServedKind[], manifests: readonly KubeObject[]): Promise<void> {
-  for (const manifest of manifests) await applyOne(kinds, manifest, true);
-  for (const manifest of manifests) await applyOne(kinds, manifest, false);
+  for (const manifest of manifests) await applyOne(kinds, manifest, { dryRun: true });
+  for (const manifest of manifests) await applyOne(kinds, manifest, { dryRun: false });
 }
 
-async function applyOne(kinds: readonly ServedKind[], manifest: KubeObject, dryRun: boolean): Promise<void> {
+async function applyOne(
+  kinds: readonly ServedKind[],
+  manifest: KubeObject,
+  { dryRun }: { readonly dryRun: boolean },
+): Promise<void> {
   const label = `${manifest.kind} ${manifest.metadata?.name ?? ''}`;
   const type = kindOf(kinds, manifest.apiVersion ?? '', manifest.kind ?? '');
   if (type === undefined)

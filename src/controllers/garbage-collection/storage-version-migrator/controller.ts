@@ -90,10 +90,10 @@ class StorageVersionMigrator extends ControllerTerm {
       running = await this.#save(withState(migration, 'Running', '', this.handle.plan().nowMs, version));
       await this.#rewriteObjects(kind);
       if (signal.aborted) return;
-      await this.#changeDefinition(resource, (definition, now) => endMigration(definition, true, now));
+      await this.#changeDefinition(resource, (definition, now) => endMigration(definition, { succeeded: true }, now));
     } catch (error) {
       if (signal.aborted || TEMPORARY.some((reason) => isApiError(error, reason))) throw error;
-      await this.#changeDefinition(resource, (definition, now) => endMigration(definition, false, now));
+      await this.#changeDefinition(resource, (definition, now) => endMigration(definition, { succeeded: false }, now));
       return this.#fail(running, messageOf(error));
     }
     await this.#save(withState(running, 'Succeeded', '', this.handle.plan().nowMs));

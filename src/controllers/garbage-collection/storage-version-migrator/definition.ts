@@ -16,7 +16,11 @@ export function beginMigration(definition: CustomResourceDefinition, migration: 
 }
 
 /** Records that objects are stored only in the storage version, unless the definition changed during the migration. */
-export function endMigration(definition: CustomResourceDefinition, succeeded: boolean, now: string): void {
+export function endMigration(
+  definition: CustomResourceDefinition,
+  { succeeded }: { readonly succeeded: boolean },
+  now: string,
+): void {
   const before = definition.status?.conditions?.find(({ type }) => type === TYPE) as Observed | undefined;
   const unchanged = before !== undefined && before.observedGeneration === generationOf(definition);
   const outcome = unchanged

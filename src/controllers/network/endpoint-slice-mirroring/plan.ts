@@ -48,8 +48,8 @@ export function planMirror({ service, endpoints, existing }: MirrorSnapshot): Sl
       }),
     );
     const all = [
-      ...addresses.map((address) => endpointOf(address, true)),
-      ...notReadyAddresses.map((address) => endpointOf(address, false)),
+      ...addresses.map((address) => endpointOf(address, { ready: true })),
+      ...notReadyAddresses.map((address) => endpointOf(address, { ready: false })),
     ];
     for (const endpoint of all.slice(0, MAX_ADDRESSES)) place(groups, endpoint, slicePorts);
   }
@@ -71,7 +71,7 @@ function isMirrored(service: Service, endpoints: Endpoints): boolean {
   return labels?.[SKIP_MIRROR] !== 'true' && annotations?.[LEADER] === undefined;
 }
 
-function endpointOf(address: EndpointAddress, ready: boolean): Endpoint {
+function endpointOf(address: EndpointAddress, { ready }: { readonly ready: boolean }): Endpoint {
   return {
     addresses: [address.ip],
     conditions: { ready },

@@ -55,7 +55,7 @@ export function planEndpointSlices(snapshot: SliceSnapshot): SlicePlan {
   const groups = new Map<string, SliceGroup>();
   const portsOfPod = portsByPod(service);
   for (const pod of snapshot.pods) {
-    if (!isBackend(pod, true)) continue;
+    if (!isBackend(pod, { includeTerminating: true })) continue;
     for (const addressType of families) place(groups, snapshot, pod, addressType, portsOfPod);
   }
   // Every address family has at least one slice, possibly empty, so that consumers see that there are no backends.

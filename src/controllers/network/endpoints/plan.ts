@@ -68,7 +68,7 @@ function backendsOf(service: Service, pods: readonly Pod[]): Backend[] {
   // Pods with the same target ports share their ports, so that they are compared once.
   const known = new Map<TargetPorts, readonly EndpointPort[] | undefined>();
   for (const pod of pods) {
-    if (!isBackend(pod, publishNotReady)) continue;
+    if (!isBackend(pod, { includeTerminating: publishNotReady })) continue;
     const numbers = targets(pod);
     const ports = known.has(numbers) ? known.get(numbers) : portsOf(service, numbers);
     known.set(numbers, ports);

@@ -6,7 +6,7 @@ import { isPodTerminal } from '../../framework/core/pods.ts';
  * Whether a pod is a backend: it has an address and has not finished. Terminating pods count if `includeTerminating` is
  * set.
  */
-export function isBackend(pod: Pod, includeTerminating: boolean): boolean {
+export function isBackend(pod: Pod, { includeTerminating }: { readonly includeTerminating: boolean }): boolean {
   if (isPodTerminal(pod) || (pod.status?.podIP ?? '') === '') return false;
   return includeTerminating || pod.metadata?.deletionTimestamp === undefined;
 }

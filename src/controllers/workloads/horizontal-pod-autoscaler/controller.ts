@@ -107,8 +107,10 @@ class AutoscalerController extends ControllerTerm {
     const metricScope: MetricScope = {
       namespace,
       selector,
-      resourceOf: async (apiVersion = 'v1', kind) =>
-        (await scaleEndpoint(this.#access.read, { apiVersion, kind, name: 'x' }, namespace, signal, false)).resource,
+      resourceOf: async (apiVersion = 'v1', kind) => {
+        const target = { apiVersion, kind, name: 'x' };
+        return (await scaleEndpoint(this.#access.read, target, namespace, signal, { scalable: false })).resource;
+      },
     };
     const readings = await readMetrics(this.#access.read, autoscaler.spec?.metrics ?? [], metricScope, signal);
     const size = { replicas: scale.spec?.replicas ?? 0, statusReplicas: scale.status?.replicas ?? 0, selector };

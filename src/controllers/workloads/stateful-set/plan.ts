@@ -169,12 +169,12 @@ function planReplica(
   }
   const labels = missingIdentity(set, pod, ordinal);
   if (labels !== undefined) actions.push({ type: 'label', pod, labels });
-  planOwners(snapshot, pod, ordinal, false, actions);
+  planOwners(snapshot, pod, ordinal, { condemned: false }, actions);
   return view.isAvailable(pod);
 }
 
 function owned(set: StatefulSet, claim: PersistentVolumeClaim): PersistentVolumeClaim {
-  const ownerReferences = retainedBy(set, claim, undefined, false);
+  const ownerReferences = retainedBy(set, claim, undefined, { condemned: false });
   return ownerReferences === undefined ? claim : { ...claim, metadata: { ...claim.metadata, ownerReferences } };
 }
 
@@ -182,13 +182,13 @@ function planOwners(
   { set, claim }: StatefulSnapshot,
   pod: Pod,
   ordinal: number,
-  condemned: boolean,
+  { condemned }: { readonly condemned: boolean },
   actions: StatefulAction[],
 ): void {
   for (const { metadata } of claimsOf(set, ordinal)) {
     const present = claim(metadata?.name ?? '');
     if (present === undefined || present.metadata?.deletionTimestamp !== undefined) continue;
-    const ownerReferences = retainedBy(set, present, pod, condemned);
+    const ownerReferences = retainedBy(set, present, pod, { condemned });
     if (ownerReferences !== undefined) actions.push({ type: 'own', claim: present, ownerReferences });
   }
 }
@@ -208,7 +208,7 @@ function planCondemned(snapshot: StatefulSnapshot, view: Replicas, actions: Stat
   const { set } = snapshot;
   const ordered = set.spec?.podManagementPolicy !== 'Parallel';
   const firstUnhealthy = view.all.find((pod) => !view.isHealthy(pod));
-  for (const pod of view.condemned) planOwners(snapshot, pod, ordinalOf(set, pod) ?? 0, true, actions);
+  for (const pod of view.condemned) planOwners(snapshot, pod, ordinalOf(set, pod) ?? 0, { condemned: true }, actions);
   for (const pod of view.condemned.toReversed()) {
     if (isTerminating(pod)) {
       if (ordered) return false;

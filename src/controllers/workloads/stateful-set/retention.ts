@@ -20,7 +20,7 @@ export function retainedBy(
   set: StatefulSet,
   claim: PersistentVolumeClaim,
   pod: Pod | undefined,
-  condemned: boolean,
+  { condemned }: { readonly condemned: boolean },
 ): OwnerReference[] | undefined {
   const present = claim.metadata?.ownerReferences ?? [];
   const names = (reference: OwnerReference): boolean =>

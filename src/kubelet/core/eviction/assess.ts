@@ -47,7 +47,8 @@ export function assess(
 ): Assessment {
   const observed = settings.thresholds.filter(
     (threshold) =>
-      isMet(threshold, observations, false) || (before.met.includes(threshold) && isMet(threshold, observations, true)),
+      isMet(threshold, observations, { resolving: false }) ||
+      (before.met.includes(threshold) && isMet(threshold, observations, { resolving: true })),
   );
   const firstObservedAtMs = new Map(
     observed.map((threshold) => [threshold, before.firstObservedAtMs.get(threshold) ?? nowMs]),
@@ -88,7 +89,11 @@ export function isWellAboveThresholds({ thresholds }: EvictionSettings, observat
   );
 }
 
-function isMet({ signal, value, minimumReclaim }: Threshold, observations: Observations, resolving: boolean): boolean {
+function isMet(
+  { signal, value, minimumReclaim }: Threshold,
+  observations: Observations,
+  { resolving }: { readonly resolving: boolean },
+): boolean {
   const observation = observations.get(signal);
   if (observation === undefined) return false;
   const { available, capacity } = observation;

@@ -87,7 +87,10 @@ export function parseThresholds(args: ThresholdArguments): readonly Threshold[] 
   const { hard = DEFAULT_HARD, soft = {}, softGracePeriods = {}, minimumReclaim = {} } = args;
   const reclaim = new Map<Signal, Amount>();
   for (const [name, text] of Object.entries(minimumReclaim)) {
-    reclaim.set(signalOf('eviction-minimum-reclaim', name), amountOf('eviction-minimum-reclaim', name, text, true));
+    reclaim.set(
+      signalOf('eviction-minimum-reclaim', name),
+      amountOf('eviction-minimum-reclaim', name, text, { mayBeNothing: true }),
+    );
   }
   for (const name of Object.keys(softGracePeriods)) signalOf('eviction-soft-grace-period', name);
   const thresholds: Threshold[] = [];
@@ -98,7 +101,7 @@ export function parseThresholds(args: ThresholdArguments): readonly Threshold[] 
     const minimum = reclaim.get(signal);
     thresholds.push({
       signal,
-      value: amountOf(argument, name, text, false),
+      value: amountOf(argument, name, text, { mayBeNothing: false }),
       ...(gracePeriodMs === undefined ? {} : { gracePeriodMs }),
       ...(minimum === undefined ? {} : { minimumReclaim: minimum }),
     });
@@ -120,7 +123,12 @@ function signalOf(argument: string, name: string): Signal {
   return signal;
 }
 
-function amountOf(argument: string, name: string, text: string, mayBeNothing: boolean): Amount {
+function amountOf(
+  argument: string,
+  name: string,
+  text: string,
+  { mayBeNothing }: { readonly mayBeNothing: boolean },
+): Amount {
   const percent = /^(\d+(?:\.\d+)?)%$/.exec(text)?.[1];
   if (percent !== undefined) {
     const fraction = Number(percent) / 100;

@@ -40,15 +40,21 @@ export function historyFileOf(all: Iterable<Series>, period: number, timeline: S
   const series: SavedSeries[] = [];
   for (const each of all) {
     const columns = each.metrics.flatMap(({ name }, metric) => [
-      ...columnOf(each, metric, name, false, period),
-      ...columnOf(each, each.peakColumn(metric), name, true, period),
+      ...columnOf(each, metric, name, { isPeak: false }, period),
+      ...columnOf(each, each.peakColumn(metric), name, { isPeak: true }, period),
     ]);
     if (columns.length > 0) series.push({ identity: each.identity, lastSeenMs: each.lastSeenMs, columns });
   }
   return { period, timeline, series };
 }
 
-function columnOf(series: Series, column: number, metric: string, isPeak: boolean, period: number): SavedColumn[] {
+function columnOf(
+  series: Series,
+  column: number,
+  metric: string,
+  { isPeak }: { readonly isPeak: boolean },
+  period: number,
+): SavedColumn[] {
   const block = column < 0 ? undefined : series.save(column, LONG_LEVEL, period);
   return block === undefined ? [] : [{ ...block, metric, isPeak }];
 }

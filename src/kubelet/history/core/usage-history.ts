@@ -121,7 +121,7 @@ export class UsageHistory {
    * Returns the series and creates it if there is room. With `mayRemove`, the oldest ended series are removed to make
    * room. Undefined if there is no room.
    */
-  private series(identity: Identity, mayRemove = true): Series | undefined {
+  private series(identity: Identity, { mayRemove = true }: { readonly mayRemove?: boolean } = {}): Series | undefined {
     const key = keyOf(identity);
     const found = this.known.get(key);
     if (found !== undefined) return found;
@@ -140,7 +140,7 @@ export class UsageHistory {
   /** Adds the saved samples of a period. Samples for which there is no memory are omitted. */
   restore({ period, series: saved }: HistoryFile): void {
     for (const { identity, lastSeenMs, columns } of saved) {
-      const series = this.series(identity, false);
+      const series = this.series(identity, { mayRemove: false });
       if (series === undefined) continue;
       series.lastSeenMs = Math.max(series.lastSeenMs, lastSeenMs);
       for (const { metric, isPeak, ...block } of columns) {

@@ -17,7 +17,7 @@ async function devicesOf(file: string): Promise<string[]> {
   return text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
 }
 
-export async function attachLoop(file: string, readOnly: boolean): Promise<string> {
+export async function attachLoop(file: string, { readOnly }: { readonly readOnly: boolean }): Promise<string> {
   const [present] = await devicesOf(file);
   if (present !== undefined) return present;
   const text = await run('losetup', ['--find', '--show', ...(readOnly ? ['--read-only'] : []), file]);

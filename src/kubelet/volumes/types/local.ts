@@ -141,7 +141,7 @@ export class LocalVolumes implements RecordedVolumes {
     try {
       await this.#loops.inTurn(file, async () => {
         await records.put({ ...shared, kind: 'loop', file, path: known?.path ?? '' });
-        await records.put({ ...shared, kind: 'loop', file, path: await tools.attachLoop(file, false) });
+        await records.put({ ...shared, kind: 'loop', file, path: await tools.attachLoop(file, { readOnly: false }) });
       });
     } catch (error) {
       throw new Error(`MapVolume.SetUpDevice failed for volume "${shared.name}" : ${messageOf(error)}`, {

@@ -142,7 +142,7 @@ export async function runKeeper(
 /**
  * Reports whether a keeper runs. With `relieve`, also reports that this process listens again, so that the keeper ends.
  */
-export function requestKeeper(socket: string, relieve: boolean): Promise<boolean> {
+export function requestKeeper(socket: string, { relieve }: { readonly relieve: boolean }): Promise<boolean> {
   return new Promise((resolve) => {
     const client = connect(socket);
     const settle = (runs: boolean): void => {

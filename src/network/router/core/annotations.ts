@@ -51,7 +51,11 @@ type Annotations = Readonly<Record<string, string>>;
  * Parses the annotations. `cookieName` is the default cookie name. `passthrough` routes have no cookies and balance by
  * source.
  */
-export function readOptions(annotations: Annotations, cookieName: string, passthrough: boolean): ReadOptions {
+export function readOptions(
+  annotations: Annotations,
+  cookieName: string,
+  { passthrough }: { readonly passthrough: boolean },
+): ReadOptions {
   const reader = new AnnotationReader(annotations);
   const options: RouteOptions = {
     balance: reader.oneOf('balance', BALANCES) ?? (passthrough ? 'source' : DEFAULT_OPTIONS.balance),

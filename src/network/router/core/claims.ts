@@ -56,7 +56,7 @@ export class HostClaims {
   }
 
   /** Claims the row's host. Returns the reason if it is not available; undefined if the row now owns it. */
-  claim({ backend, host, wildcard, path, age }: Row, isRoute: boolean): string | undefined {
+  claim({ backend, host, wildcard, path, age }: Row, { isRoute }: { readonly isRoute: boolean }): string | undefined {
     const { namespace } = backend;
     const mine: Claim = { namespace, key: age.key };
     if (host === '') return undefined;

@@ -37,7 +37,7 @@ export function rowsOfIngress(ingress: Ingress, source: IngressSource): Row[] {
   const { metadata, spec = {} } = ingress;
   const { namespace = '', name = '', annotations = {} } = metadata ?? {};
   const id = `ingress/${namespace}/${name}`;
-  const { options } = readOptions(annotations, fnv(id), false);
+  const { options } = readOptions(annotations, fnv(id), { passthrough: false });
   const places: Place[] = (spec.rules ?? []).flatMap(({ host = '', http }) =>
     (http?.paths ?? []).map(({ path = '', pathType, backend }) => ({
       host,

@@ -63,7 +63,7 @@ export function* routingSteps(given: RoutingInput): Steps<RoutingPlan> {
     }
     const { row, problems } = rowOfRoute(route, input, input.check);
     const add = (): void => {
-      const claimed = claims.claim(row, true);
+      const claimed = claims.claim(row, { isRoute: true });
       // A route that fails validation keeps its host, as with OpenShift's router.
       const [first] = problems;
       if (claimed !== undefined) rejected.set(id, { reason: 'HostAlreadyClaimed', message: claimed });
@@ -73,7 +73,7 @@ export function* routingSteps(given: RoutingInput): Steps<RoutingPlan> {
     found.push({ age: row.age, add });
   }
   const addRow = (row: Row): void => {
-    const claimed = claims.claim(row, false);
+    const claimed = claims.claim(row, { isRoute: false });
     if (claimed === undefined) rows.push(row);
     else refused.set(row.backend.id, claimed);
   };

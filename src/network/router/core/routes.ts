@@ -57,7 +57,7 @@ export function rowOfRoute(route: Route, services: ServiceSource, check: Certifi
   const { tls } = spec;
   const isPassthrough = tls?.termination === 'passthrough';
   const id = routeId(route);
-  const { options, problems } = readOptions(annotations, fnv(id), isPassthrough);
+  const { options, problems } = readOptions(annotations, fnv(id), { passthrough: isPassthrough });
   const pool = ({ name: service = '', weight = DEFAULT_WEIGHT }: RouteTarget): Pool =>
     poolOf(services, `${namespace}/${service}`, spec.port?.targetPort, weight);
   const pools = [spec.to ?? {}, ...(spec.alternateBackends ?? [])].map(pool);

@@ -89,7 +89,7 @@ class DrainController extends ControllerTerm {
     }
     if (step.kind === 'uncordon') {
       this.#drains.delete(name);
-      await this.#finish(node, step.wanted, false);
+      await this.#finish(node, step.wanted, { cordoned: false });
       return;
     }
     const drain = this.#begin(name, step.wanted);
@@ -99,7 +99,7 @@ class DrainController extends ControllerTerm {
     }
     if (this.#nodes.list().length > 1 && !(await this.#evict(node, drain))) return;
     this.#drains.delete(name);
-    await this.#finish(node, step.wanted, true);
+    await this.#finish(node, step.wanted, { cordoned: true });
   }
 
   #begin(name: string, wanted: string): Drain {
@@ -169,7 +169,7 @@ class DrainController extends ControllerTerm {
     }
   }
 
-  async #finish(node: Node, wanted: string, cordoned: boolean): Promise<void> {
+  async #finish(node: Node, wanted: string, { cordoned }: { readonly cordoned: boolean }): Promise<void> {
     await this.#nodeClient.patch(nameOf(node), undefined, 'merge', {
       metadata: { annotations: { [LAST_APPLIED_DRAIN]: wanted } },
       spec: { unschedulable: cordoned ? true : null },

@@ -110,7 +110,7 @@ class NodeController extends ControllerTerm {
     };
     const desired = first ?? annotationOf(node, DESIRED_CONFIG);
     const waits = desired !== pool.spec?.configuration?.name && pool.spec?.paused !== true;
-    const taints = wantedTaints(node.spec?.taints ?? [], waits);
+    const taints = wantedTaints(node.spec?.taints ?? [], { waits });
     if (Object.keys(annotations).length === 0 && taints === undefined) return;
     await this.#patchNode(node, { metadata: { annotations }, ...(taints === undefined ? {} : { spec: { taints } }) });
   }
@@ -127,7 +127,7 @@ class NodeController extends ControllerTerm {
       this.#reportOnce(pool, 'DeferringEtcdLeaderUpdate', message);
     }
     for (const node of next) {
-      const taints = wantedTaints(node.spec?.taints ?? [], false);
+      const taints = wantedTaints(node.spec?.taints ?? [], { waits: false });
       const metadata = { annotations: { [DESIRED_CONFIG]: target } };
       await this.#patchNode(node, { metadata, ...(taints === undefined ? {} : { spec: { taints } }) });
       this.handle.log.info('configuration assigned to node', {
@@ -221,7 +221,7 @@ const facts = (node: Node): unknown => [
 ];
 
 /** Taints that the node must have; undefined if its taints are already correct. */
-function wantedTaints(taints: readonly Taint[], waits: boolean): readonly Taint[] | undefined {
+function wantedTaints(taints: readonly Taint[], { waits }: { readonly waits: boolean }): readonly Taint[] | undefined {
   const has = taints.some(isUpdateTaint);
   if (has === waits) return undefined;
   return waits ? [...taints, { ...UPDATE_TAINT }] : taints.filter((taint) => !isUpdateTaint(taint));

@@ -20,8 +20,8 @@ const LINK = object({ secret: text });
 export const consolePaths = (context: OAuthContext): readonly [string, (call: HttpCall) => Promise<void>][] => [
   ['/oauth/console/redeem', (call) => redeem(context, call)],
   ['/oauth/console/renew', (call) => renew(context, call)],
-  ['/oauth/console/revoke', (call) => revoke(context, call, false)],
-  ['/oauth/console/logout', (call) => revoke(context, call, true)],
+  ['/oauth/console/revoke', (call) => revoke(context, call, { ends: false })],
+  ['/oauth/console/logout', (call) => revoke(context, call, { ends: true })],
 ];
 
 async function redeem(context: OAuthContext, call: HttpCall): Promise<void> {
@@ -65,7 +65,7 @@ async function renew(context: OAuthContext, call: HttpCall): Promise<void> {
 }
 
 /** Deletes the token of the request and, if `ends` is true, also the session of the browser. */
-async function revoke(context: OAuthContext, call: HttpCall, ends: boolean): Promise<void> {
+async function revoke(context: OAuthContext, call: HttpCall, { ends }: { readonly ends: boolean }): Promise<void> {
   if (!isOwnPost(call)) return;
   const token = tokenOf(context, call);
   if (token === undefined) return sendError(call, 401, 'access_denied', 'the token is unknown or expired');

@@ -201,7 +201,7 @@ class LayerUnpacking {
     if (target === '' || target === '.' || target === '..') throw refused(`bad whiteout ${quotedName(name)}`);
     const removed = joinLayerPath(parent, target);
     this.#paths.removed.add(removed);
-    if (this.#copies.has(removed)) await this.#remove(removed, false);
+    if (this.#copies.has(removed)) await this.#remove(removed, { isDirectory: false });
   }
 
   async #addDirectory(path: string, header: Header): Promise<void> {
@@ -399,10 +399,10 @@ class LayerUnpacking {
   /** Removes an earlier entry, which a later one with the same name replaces. */
   async #makeRoom(path: string): Promise<void> {
     const existing = await lstatOrUndefined(await this.#tree.at(path));
-    if (existing !== undefined) await this.#remove(path, existing.isDirectory());
+    if (existing !== undefined) await this.#remove(path, { isDirectory: existing.isDirectory() });
   }
 
-  async #remove(path: string, isDirectory: boolean): Promise<void> {
+  async #remove(path: string, { isDirectory }: { readonly isDirectory: boolean }): Promise<void> {
     await this.#trees.remove(await this.#tree.at(path));
     const known = [this.#files, this.#attributes, this.#times, this.#copies];
     for (const each of known) each.delete(path);

@@ -13,7 +13,7 @@ export const preferredNodes: ScorerFactory = ({ addedAffinity }) => {
     const scores = nodes.map((node) =>
       preferred.reduce((sum, each) => sum + (matchesTerm(each.preference, node.node) ? each.weight : 0), 0),
     );
-    return normalize(scores, false);
+    return normalize(scores, { reverse: false });
   };
 };
 
@@ -31,7 +31,7 @@ export const taintPreference: Scorer = (pod, nodes) => {
     any ||= count > 0;
     return count;
   });
-  return any ? normalize(counts, true) : undefined;
+  return any ? normalize(counts, { reverse: true }) : undefined;
 };
 
 const MIN_IMAGE_BYTES = 23 * 1024 * 1024;

@@ -19,7 +19,7 @@ export type ScorerFactory = (args: PluginArgs) => Scorer;
  * Scales the scores so that the largest becomes 100. With `reverse`, the largest becomes 0 and a score of 0 becomes
  * 100.
  */
-export function normalize(scores: readonly number[], reverse: boolean): number[] {
+export function normalize(scores: readonly number[], { reverse }: { readonly reverse: boolean }): number[] {
   const max = scores.reduce((most, score) => Math.max(most, score), 0);
   if (max === 0) return scores.map(() => (reverse ? MAX_SCORE : 0));
   return scores.map((score) => {

@@ -44,7 +44,7 @@ export class Leases {
     if (lease === undefined) throw new MvccError('lease-not-found');
     // From here on no later write may attach a key to the lease.
     const decided = view.machine.revoke(id);
-    if (decided !== undefined) await proposer.add(Pending.revision(decided, false, lease));
+    if (decided !== undefined) await proposer.add(Pending.revision(decided, { relaxed: false }, lease));
     else await proposer.add(Pending.command({ type: 'revoke', id }, lease));
   }
 

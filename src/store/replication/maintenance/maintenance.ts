@@ -73,7 +73,7 @@ export class Maintenance {
     }
     if (!engine.leads || revision === undefined || revision <= Math.max(0, machine.compacted)) return;
     try {
-      await engine.compact(revision, false);
+      await engine.compact(revision, { physical: false });
       log.v(2, 'auto compaction finished', { revision });
     } catch (error) {
       log.warn('auto compaction failed; retrying', { revision, cause: messageOf(error) });

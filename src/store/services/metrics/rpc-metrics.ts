@@ -80,7 +80,7 @@ export class RpcMetrics {
   unary(handlers: UnaryHandlers): UnaryHandlers {
     return Object.fromEntries(
       Object.entries(handlers).map(([path, handler]): [string, UnaryHandlers[string]] => {
-        const method = this.#method(path, false);
+        const method = this.#method(path, 'unary');
         return [
           path,
           (message, call) => {
@@ -97,7 +97,7 @@ export class RpcMetrics {
   streams(handlers: StreamHandlers): StreamHandlers {
     return Object.fromEntries(
       Object.entries(handlers).map(([path, open]): [string, StreamHandlers[string]] => {
-        const method = this.#method(path, true);
+        const method = this.#method(path, 'stream');
         return [path, (call) => this.#stream(method, call, open)];
       }),
     );
@@ -160,9 +160,9 @@ export class RpcMetrics {
       );
   }
 
-  #method(path: string, stream: boolean): Method {
+  #method(path: string, kind: 'stream' | 'unary'): Method {
     const [, service = '', name = ''] = path.split('/');
-    const type = !stream ? 'unary' : SERVER_STREAMS.has(name) ? 'server_stream' : 'bidi_stream';
+    const type = kind === 'unary' ? 'unary' : SERVER_STREAMS.has(name) ? 'server_stream' : 'bidi_stream';
     const method: Method = {
       labels: { grpc_method: name, grpc_service: service, grpc_type: type },
       started: 0,

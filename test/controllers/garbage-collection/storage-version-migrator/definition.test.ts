@@ -29,7 +29,7 @@ test('reduces stored versions to the storage version', () => {
     ['v1', 'v2'],
     ['StorageMigrating', 'True', 'MigrationRunning', 'Migration boards is running'],
   ]);
-  endMigration(migrated, true, '2026-01-01T00:00:01Z');
+  endMigration(migrated, { succeeded: true }, '2026-01-01T00:00:01Z');
   const done = 'The migration has succeeded and the stored versions have been updated';
   assert.deepEqual(shown(migrated), [['v2'], ['StorageMigrating', 'False', 'MigrationSucceeded', done]]);
 });
@@ -37,7 +37,7 @@ test('reduces stored versions to the storage version', () => {
 test('keeps stored versions if the definition has changed meanwhile or the migration failed', () => {
   const changed = definition(3);
   beginMigration(changed, 'boards', '2026-01-01T00:00:00Z');
-  endMigration({ ...changed, metadata: { generation: 4 } }, true, '2026-01-01T00:00:01Z');
+  endMigration({ ...changed, metadata: { generation: 4 } }, { succeeded: true }, '2026-01-01T00:00:01Z');
   const mismatch =
     'The migration has succeeded but the stored versions have not been updated due to a generation mismatch';
   assert.deepEqual(shown(changed), [
@@ -47,12 +47,12 @@ test('keeps stored versions if the definition has changed meanwhile or the migra
   // The observed generation is updated by the next migration, even with an equal message.
   beginMigration(changed, 'boards', '2026-01-01T00:00:02Z');
   beginMigration({ ...changed, metadata: { generation: 5 } }, 'boards', '2026-01-01T00:00:03Z');
-  endMigration({ ...changed, metadata: { generation: 5 } }, false, '2026-01-01T00:00:04Z');
+  endMigration({ ...changed, metadata: { generation: 5 } }, { succeeded: false }, '2026-01-01T00:00:04Z');
   assert.deepEqual(shown(changed), [
     ['v1', 'v2'],
     ['StorageMigrating', 'False', 'MigrationFailed', 'The migration has failed'],
   ]);
   beginMigration({ ...changed, metadata: { generation: 5 } }, 'boards', '2026-01-01T00:00:05Z');
-  endMigration({ ...changed, metadata: { generation: 5 } }, true, '2026-01-01T00:00:06Z');
+  endMigration({ ...changed, metadata: { generation: 5 } }, { succeeded: true }, '2026-01-01T00:00:06Z');
   assert.deepEqual(changed.status?.storedVersions, ['v2']);
 });

@@ -13,10 +13,10 @@ const { strategy, statusStrategy } = specStatusStrategies<ResourceQuota>({
 });
 
 /** Usage in the form `cpu: 1/2, pods: 0/10`, of limits or of all other resources. */
-function usage(quota: ResourceQuota, limits: boolean): string {
+function usage(quota: ResourceQuota, of: 'limits' | 'requests'): string {
   const { hard = {}, used = {} } = quota.status ?? {};
   return Object.keys(hard)
-    .filter((name) => name.startsWith('limits.') === limits)
+    .filter((name) => name.startsWith('limits.') === (of === 'limits'))
     .sort()
     .map((name) => `${name}: ${Object.hasOwn(used, name) ? used[name] : '0'}/${hard[name]}`)
     .join(', ');
@@ -40,8 +40,8 @@ export const resourceQuotas: KindDefinition<ResourceQuota> = {
   statusStrategy,
   columns: [
     nameColumn,
-    column<ResourceQuota>('Request', 'Used and maximum requests.', (each) => usage(each, false)),
-    column<ResourceQuota>('Limit', 'Used and maximum limits.', (each) => usage(each, true)),
+    column<ResourceQuota>('Request', 'Used and maximum requests.', (each) => usage(each, 'requests')),
+    column<ResourceQuota>('Limit', 'Used and maximum limits.', (each) => usage(each, 'limits')),
     ageColumn,
   ],
 };

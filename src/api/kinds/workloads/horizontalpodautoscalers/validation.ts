@@ -59,21 +59,21 @@ export function validateVersions(autoscaler: HorizontalPodAutoscaler, old?: Hori
   const kept =
     old !== undefined && (before?.apiVersion ?? '') === (target?.apiVersion ?? '') && before?.kind === target?.kind;
   const grouped = target?.kind !== 'ReplicationController';
-  if (!kept) errors.push(...validateVersion(target?.apiVersion, grouped, 'spec.scaleTargetRef.apiVersion'));
+  if (!kept) errors.push(...validateVersion(target?.apiVersion, { grouped }, 'spec.scaleTargetRef.apiVersion'));
   const versions = (given?: HorizontalPodAutoscaler): FieldError[] =>
     (given?.spec?.metrics ?? []).flatMap(({ object }, index) =>
       object === undefined
         ? []
         : validateVersion(
             object.describedObject?.apiVersion,
-            false,
+            { grouped: false },
             `spec.metrics[${index}].object.describedObject.apiVersion`,
           ),
     );
   return versions(old).length > 0 ? errors : [...errors, ...versions(autoscaler)];
 }
 
-function validateVersion(version = '', grouped: boolean, path: string): FieldError[] {
+function validateVersion(version = '', { grouped }: { readonly grouped: boolean }, path: string): FieldError[] {
   const parts = version === '/' ? [''] : version.split('/');
   if (parts.length > 2) return [fieldError.invalid(path, version, `unexpected GroupVersion string: ${version}`)];
   const group = parts.length === 2 ? parts[0] : '';

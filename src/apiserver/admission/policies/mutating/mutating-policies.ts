@@ -97,7 +97,12 @@ class Dispatch {
     );
   }
 
-  #failed(policy: MutatingPolicy, binding: Binding | undefined, message: string, misconfigured = false): void {
+  #failed(
+    policy: MutatingPolicy,
+    binding: Binding | undefined,
+    message: string,
+    { misconfigured = false }: { readonly misconfigured?: boolean } = {},
+  ): void {
     if (policy.ignoresFailure) return;
     const which = binding === undefined ? `"${policy.name}"` : `'${policy.name}' with binding '${binding.name}'`;
     this.#errors.push({ message: `policy ${which} denied request: ${message}`, misconfigured });
@@ -112,7 +117,7 @@ class Dispatch {
       if (as === undefined || !(await selectsRequest(policy.match, this.#request, namespaces))) continue;
       const problem = paramKindProblem(policy, kinds());
       if (problem !== undefined) {
-        this.#failed(policy, undefined, problem, true);
+        this.#failed(policy, undefined, problem, { misconfigured: true });
         continue;
       }
       for (const binding of bindings) {
@@ -121,7 +126,7 @@ class Dispatch {
           const params = await paramsOf(policy, binding, this.#request, kinds());
           for (const param of params) found.push({ policy, binding, as, param });
         } catch (error) {
-          this.#failed(policy, binding, `failed to configure binding: ${messageOf(error)}`, true);
+          this.#failed(policy, binding, `failed to configure binding: ${messageOf(error)}`, { misconfigured: true });
         }
       }
     }

@@ -182,7 +182,7 @@ export function rowsOfHttpRoute(
 ): Row[] {
   const { namespace = '', name = '', annotations = {} } = route.metadata ?? {};
   const id = `httproute/${namespace}/${name}`;
-  const { options } = readOptions(annotations, fnv(id), false);
+  const { options } = readOptions(annotations, fnv(id), { passthrough: false });
   const places = new Map<string, Place>();
   for (const { parent, gateway, listeners } of attachments(route, source.gateway, source.permits))
     for (const listener of listeners) {

@@ -136,7 +136,7 @@ class YamlSplitter implements DocumentSplitter {
       if (byte === NEWLINE) {
         if (this.#dashes === 3) {
           this.#current.add(chunk.subarray(start, at + 1));
-          found.push(...this.#take(true));
+          found.push(...this.#take({ separated: true }));
           start = at + 1;
           this.#current.offset = this.#position + at + 1;
         }
@@ -153,11 +153,11 @@ class YamlSplitter implements DocumentSplitter {
   }
 
   end(): FoundDocument[] {
-    return this.#take(this.#dashes === 3);
+    return this.#take({ separated: this.#dashes === 3 });
   }
 
   /** Returns the current document. If a separator ends the document, the separator is removed. */
-  #take(separated: boolean): FoundDocument[] {
+  #take({ separated }: { readonly separated: boolean }): FoundDocument[] {
     const { offset, bytes } = this.#current.take();
     let end = bytes.length;
     if (separated) {
