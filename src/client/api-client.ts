@@ -111,7 +111,7 @@ function tokenFileReader(path: string, deps: { readonly clock: Clock; readonly l
       readAtMs = nowMs;
     } catch (error) {
       if (token === '') throw new CodedError('token-file', `${path}: ${messageOf(error)}`, { cause: error });
-      deps.log.warn('cannot read the token file, keeping the previous token', { path, error: messageOf(error) });
+      deps.log.warn('cannot read the token file; using the previous token', { path, error: messageOf(error) });
     }
     return token;
   };

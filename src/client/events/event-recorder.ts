@@ -53,7 +53,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       else await write(outcome);
     }
     if (dropped > 0) {
-      log.warn('events dropped, the queue was full', { count: dropped });
+      log.warn('events dropped: queue full', { count: dropped });
       dropped = 0;
     }
   };

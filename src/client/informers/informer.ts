@@ -220,7 +220,7 @@ export class ReflectingInformer<T extends KubeObject> implements Informer<T> {
     if (isLate()) return;
     const objects = await memory.lastKnown.read(lastKnown.set);
     if (objects === undefined || isLate()) return;
-    log.info('API server unreachable, using the last known state', {
+    log.info('API server unreachable; using the last known state', {
       set: lastKnown.set,
       objects: objects.length,
     });

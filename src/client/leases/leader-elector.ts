@@ -235,7 +235,7 @@ class LeaseElector implements FencedLeaderElector {
     try {
       if (await this.#lease.release()) this.#log.info('lease released', { lock });
     } catch (error) {
-      this.#log.warn('lease not released, other candidates wait until it expires', { lock, error: messageOf(error) });
+      this.#log.warn('lease not released; other candidates wait until it expires', { lock, error: messageOf(error) });
     }
   }
 

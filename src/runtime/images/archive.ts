@@ -272,7 +272,7 @@ async function decompressed(path: string, scratch: string, onProgress?: OnProgre
   return scratch;
 }
 
-/** Passes data on until it would use the space that is kept free, because a small archive can contain any amount. */
+/** Passes data on until it would use the reserved space, because a small archive may expand to any size. */
 function withinSpace(directory: string): Transform {
   let unchecked = CHECK_SPACE_BYTES;
   return new Transform({

@@ -73,7 +73,7 @@ export function followFailedHosts(deps: FailedHostsDeps): { stop(): void } {
       const { resourceVersion } = node.metadata ?? {};
       const patch = { metadata: { resourceVersion }, status: { conditions } };
       await client.patch(name, undefined, 'strategic', patch, { subresource: 'status' });
-      log.warn('host failed, node marked not ready', { node: name });
+      log.warn('host failed; node marked as not ready', { node: name });
       recorder.event(node, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`, {
         component: 'node-controller',
       });

@@ -39,7 +39,7 @@ export async function exchangeCode(
   // If two requests use the same code, only one can delete the stored code. The other request is a replay.
   if (stored === undefined || !(await objects.remove(AUTHORIZE_TOKENS, name))) {
     const revoked = await issuer.revokeTokensOf(name);
-    if (revoked > 0) log.warn('authorization code replayed, tokens revoked', { tokens: revoked });
+    if (revoked > 0) log.warn('authorization code replayed; tokens revoked', { tokens: revoked });
     return undefined;
   }
   const ageMs = nowMs() - Date.parse(stored.metadata?.creationTimestamp ?? '');
