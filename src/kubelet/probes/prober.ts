@@ -74,7 +74,7 @@ export class Prober {
       if (container === undefined || !hasProbe(container)) continue;
       wanted.add(status.id);
       const known = this.targets.get(status.id);
-      if (known === undefined) this.add(uid, pod, container, status, ip, assumedReady.has(status.id));
+      if (known === undefined) this.add({ uid, pod, container, status, ip }, assumedReady.has(status.id));
       else {
         known.pod = pod;
         known.ip = ip;
@@ -146,15 +146,9 @@ export class Prober {
     this.targets.delete(id);
   }
 
-  private add(
-    uid: Uid,
-    pod: Pod,
-    container: Container,
-    status: ContainerStatus,
-    ip: string,
-    assumedReady: boolean,
-  ): void {
-    const target: Target = { uid, pod, container, status, ip, loops: new Map(), stopped: false };
+  private add(probed: Pick<Target, 'uid' | 'pod' | 'container' | 'status' | 'ip'>, assumedReady: boolean): void {
+    const { container, status } = probed;
+    const target: Target = { ...probed, loops: new Map(), stopped: false };
     const probes: [ProbeKind, Probe | undefined][] = [
       ['startup', container.startupProbe],
       ['liveness', container.livenessProbe],

@@ -74,6 +74,21 @@ const TYPE_NAMES = new Map<number, RecordType | 'ANY'>([
   [TYPE.ANY, 'ANY'],
 ]);
 
+/** A parsed query with the address of its client and the largest response that the client accepts. */
+interface Asked {
+  readonly message: Uint8Array;
+  readonly query: Query;
+  readonly source: string;
+  readonly limit: number;
+}
+
+interface Alias {
+  readonly name: string;
+  /** The CNAME record. */
+  readonly answers: ZoneAnswer['answers'];
+  readonly target: string;
+}
+
 export class Responder {
   readonly #deps: ResponderDeps;
   readonly #answers = new BoundedMap<string, EncodedAnswer>(MAX_ANSWERS);
@@ -106,17 +121,12 @@ export class Responder {
     const key = question.toString('latin1');
     const known = this.#answers.get(key);
     if (known !== undefined) return completeAnswer(message, query, known, limit, this.#turn++);
-    return this.#answerOther(message, query, source, limit, key, Buffer.from(question));
+    return this.#answerOther({ message, query, source, limit }, key, Buffer.from(question));
   }
 
-  #answerOther(
-    message: Uint8Array,
-    query: Query,
-    source: string,
-    limit: number,
-    key: string,
-    question: Uint8Array,
-  ): Uint8Array | Promise<Uint8Array> {
+  /** Answers a question whose answer is not encoded yet. */
+  #answerOther(asked: Asked, key: string, question: Uint8Array): Uint8Array | Promise<Uint8Array> {
+    const { message, query, source, limit } = asked;
     const name = questionName(message);
     const { zone, clock } = this.#deps;
     const found = zone.lookup(name, TYPE_NAMES.get(query.type));
@@ -139,7 +149,8 @@ export class Responder {
     }
     if (!this.#deps.ready() && (found.rcode === RCODE.nxDomain || found.soa !== undefined))
       return emptyAnswer(message, query, RCODE.servFail);
-    if (found.alias !== undefined) return this.#followAlias(message, query, source, limit, name, found, found.alias);
+    if (found.alias !== undefined)
+      return this.#followAlias(asked, { name, answers: found.answers, target: found.alias });
     const answer = encodeAnswer(
       this.#deps.codec,
       { name, questionEnd: query.questionEnd },
@@ -199,15 +210,7 @@ export class Responder {
    * Resolves an alias: responds with the CNAME and the answers of the target's server, because stub resolvers do not
    * follow a CNAME themselves.
    */
-  async #followAlias(
-    message: Uint8Array,
-    query: Query,
-    source: string,
-    limit: number,
-    name: string,
-    found: ZoneAnswer,
-    target: string,
-  ): Promise<Uint8Array> {
+  async #followAlias({ message, query, source, limit }: Asked, { name, answers, target }: Alias): Promise<Uint8Array> {
     const { codec, clock } = this.#deps;
     const question = Buffer.concat([
       codec.encodeName(target),
@@ -228,7 +231,7 @@ export class Responder {
       {
         rcode,
         authoritative: false,
-        answers: found.answers,
+        answers,
         authorities: [],
         additionals: [],
         foreign,

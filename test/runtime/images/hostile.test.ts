@@ -37,7 +37,7 @@ async function unpack(bytes: Buffer, limits = LIMITS): Promise<string> {
   layers += 1;
   const root = join(scratch, 'roots', String(layers));
   await mkdir(root, { recursive: true });
-  await unpackLayer(Readable.from([bytes]), root, trees, log, limits);
+  await unpackLayer(Readable.from([bytes]), { root, trees, log }, limits);
   return root;
 }
 
@@ -76,7 +76,7 @@ test('an image import fails before it uses all inodes of the file system', {
   });
   const entries = Array.from({ length: 6_000 }, (_, i) => file(`f${i}`, ''));
   const limits = { ...LIMITS, entries: 10_000, nameBytes: 1_000_000, archiveBytes: 1 << 24 };
-  const unpacked = unpackLayer(Readable.from([await tarBytes(entries)]), root, trees, log, limits);
+  const unpacked = unpackLayer(Readable.from([await tarBytes(entries)]), { root, trees, log }, limits);
   await assert.rejects(unpacked, /no space left on device/);
   assert.ok((await statfs(root)).ffree > 2_000, 'free inodes');
 });
@@ -128,7 +128,7 @@ test('limits extended tar headers and skipped entries of an image layer', async 
     layers += 1;
     const root = join(scratch, 'roots', String(layers));
     await mkdir(root, { recursive: true });
-    await assert.rejects(unpackLayer(Readable.from(pieces), root, trees, log, LIMITS), message);
+    await assert.rejects(unpackLayer(Readable.from(pieces), { root, trees, log }, LIMITS), message);
   }
   const whole = Buffer.concat([member('g', 'g', paxRecord('comment', 'x'.repeat(500))), ...times(5, small), END]);
   await unpack(signed(whole));
@@ -184,7 +184,7 @@ test('an import of a damaged image layer never writes outside of the layer', { t
   assert.deepEqual(await readdir(scratch), ['roots']);
 });
 
-test('fails a pull within its time limit if registry responses are slow to parse or redirect to invalid addresses', async () => {
+test('fails a pull in time if registry responses are slow to parse or redirect to invalid addresses', async () => {
   const answers: Readonly<Record<string, (response: ServerResponse, request: IncomingMessage) => void>> = {
     challenge: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a'.repeat(12_000)}` }).end(),
     quotes: (response) => response.writeHead(401, { 'www-authenticate': `Bearer ${'a="'.repeat(4_000)}` }).end(),

@@ -22,7 +22,8 @@ export const run = (context: VerbContext): Promise<number> =>
     if (selector !== '' && args.length > 0) throw new ClientError('only a selector (-l) or a POD name is allowed');
     if (selector === '' && args.length === 0)
       throw new ClientError(
-        "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command",
+        "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\n" +
+          'POD or TYPE/NAME is a required argument for the logs command',
         { usage: true },
       );
     const pods = selector === '' ? await named(session, args[0] ?? '') : await selected(session, selector);
@@ -42,19 +43,16 @@ export const run = (context: VerbContext): Promise<number> =>
     const maximum = flags.int('max-log-requests') || 5;
     if (flags.bool('follow') && streams.length > maximum)
       throw new ClientError(
-        `you are attempting to follow ${streams.length} log streams, but maximum allowed concurrency is ${maximum}, use --max-log-requests to increase the limit`,
+        `you are attempting to follow ${streams.length} log streams, but maximum allowed concurrency is ${maximum}, ` +
+          'use --max-log-requests to increase the limit',
       );
     const query = queryOf(session, selector !== '');
     const prefixed = flags.bool('prefix');
     const show = ({ pod, container }: (typeof streams)[number]): Promise<void> =>
-      copyLog(
-        session,
-        pod,
-        container,
-        query,
-        prefixed ? `[pod/${pod.metadata?.name ?? ''}/${container}] ` : '',
-        streams.length > 1,
-      );
+      copyLog(session, { pod, container }, query, {
+        prefix: prefixed ? `[pod/${pod.metadata?.name ?? ''}/${container}] ` : '',
+        byLine: streams.length > 1,
+      });
     if (flags.bool('follow')) await Promise.all(streams.map(show));
     else for (const stream of streams) await show(stream);
     return 0;
@@ -124,11 +122,9 @@ function queryOf(session: Session, withSelector: boolean): Query {
 
 async function copyLog(
   session: Session,
-  pod: AnyObject,
-  container: string,
+  { pod, container }: { readonly pod: AnyObject; readonly container: string },
   query: Query,
-  prefix: string,
-  byLine: boolean,
+  { prefix, byLine }: { readonly prefix: string; readonly byLine: boolean },
 ): Promise<void> {
   const { io, flags } = session.context;
   const pods = await session.resource('pods');

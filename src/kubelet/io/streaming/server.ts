@@ -54,14 +54,14 @@ export function createStreamingServer(deps: StreamingDeps): StreamingServer {
         return refuseUpgrade(socket, 400, 'you must ask for at least one of stdin, stdout, stderr');
       socket.on('error', () => socket.destroy());
       if (kind === 'websocket') {
-        return track((onSession) => serveWebSocketRemoteCommand(request, socket, head, wanted, onSession, open));
+        return track((onSession) => serveWebSocketRemoteCommand({ request, socket, head }, wanted, onSession, open));
       }
       const protocol = negotiateSpdyRemoteCommand(request);
       if (protocol === undefined)
         return refuseUpgrade(socket, 403, 'unable to upgrade: no common protocol', accepted('remotecommand'));
       writeSwitchingProtocols(socket, protocol.name);
       return track((onSession) =>
-        serveSpdyRemoteCommand(socket, head, protocol.version, wanted, deps.clock, onSession, open),
+        serveSpdyRemoteCommand(socket, head, { version: protocol.version, wanted, clock: deps.clock, onSession, open }),
       );
     },
 
@@ -70,7 +70,9 @@ export function createStreamingServer(deps: StreamingDeps): StreamingServer {
       if (kind === undefined) return refuseUpgrade(socket, 400, 'upgrade to SPDY/3.1 or websocket is required');
       socket.on('error', () => socket.destroy());
       if (kind === 'websocket') {
-        return track((onSession) => serveWebSocketPortForward(request, socket, head, deps.clock, onSession, connect));
+        return track((onSession) =>
+          serveWebSocketPortForward({ request, socket, head }, deps.clock, onSession, connect),
+        );
       }
       const protocol = negotiateSpdyPortForward(request);
       if (protocol === undefined)

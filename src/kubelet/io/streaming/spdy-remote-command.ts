@@ -8,14 +8,19 @@ import { serveRemoteCommand } from './remote-command.ts';
 /** Time limit for a client to open its streams, as in upstream. */
 const STREAM_CREATION_TIMEOUT_MS = 30_000;
 
+export interface SpdyRemoteCommand {
+  /** Version of the protocol that the client and the server have agreed on. */
+  readonly version: number;
+  readonly wanted: AttachOptions;
+  readonly clock: Clock;
+  onSession(session: SpdySession): void;
+  open(streams: AttachOptions): Promise<ProcessStreams>;
+}
+
 export async function serveSpdyRemoteCommand(
   socket: Duplex,
   head: Uint8Array,
-  version: number,
-  wanted: AttachOptions,
-  clock: Clock,
-  onSession: (session: SpdySession) => void,
-  open: (streams: AttachOptions) => Promise<ProcessStreams>,
+  { version, wanted, clock, onSession, open }: SpdyRemoteCommand,
 ): Promise<void> {
   const expected = new Set<string>(['error']);
   if (wanted.stdin) expected.add('stdin');

@@ -72,10 +72,15 @@ async function accept(
   });
 }
 
+/** A request for an upgrade, with its socket and the first bytes after the request. */
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Uint8Array;
+}
+
 export async function serveWebSocketRemoteCommand(
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Uint8Array,
+  { request, socket, head }: Upgrade,
   wanted: AttachOptions,
   onSession: (session: Session) => void,
   open: (streams: AttachOptions) => Promise<ProcessStreams>,
@@ -115,9 +120,7 @@ export async function serveWebSocketRemoteCommand(
 }
 
 export async function serveWebSocketPortForward(
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Uint8Array,
+  { request, socket, head }: Upgrade,
   clock: Clock,
   onSession: (session: Session) => void,
   connect: (port: number) => Promise<ByteStream>,

@@ -42,7 +42,12 @@ function generatingController<T extends PoolSetting>(
       const configs = handle.informer(resources.machineConfigs);
       const client = handle.writer(type);
       return (scope) =>
-        new GeneratingController(handle, scope, kind, filesOf, client, { settings, pools, configs }).start();
+        new GeneratingController(handle, scope, {
+          kind,
+          filesOf,
+          client,
+          copies: { settings, pools, configs },
+        }).start();
     },
   };
 }
@@ -69,6 +74,13 @@ interface Copies<T extends PoolSetting> {
   readonly configs: Informer<MachineConfig>;
 }
 
+interface Generation<T extends PoolSetting> {
+  readonly kind: SettingKind;
+  readonly filesOf: (setting: T) => Files;
+  readonly client: ResourceClient<T>;
+  readonly copies: Copies<T>;
+}
+
 class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   readonly #kind: SettingKind;
   readonly #filesOf: (setting: T) => Files;
@@ -76,14 +88,7 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   readonly #configClient: ResourceClient<MachineConfig>;
   readonly #copies: Copies<T>;
 
-  constructor(
-    handle: ControllerHandle,
-    scope: RunScope,
-    kind: SettingKind,
-    filesOf: (setting: T) => Files,
-    client: ResourceClient<T>,
-    copies: Copies<T>,
-  ) {
+  constructor(handle: ControllerHandle, scope: RunScope, { kind, filesOf, client, copies }: Generation<T>) {
     // Use one worker only, because the name suffix of an object depends on the suffixes of the other objects.
     super(handle, scope, 1);
     this.#kind = kind;
@@ -128,10 +133,9 @@ class GeneratingController<T extends PoolSetting> extends ControllerTerm {
   async #generate(setting: T, all: readonly T[]): Promise<void> {
     const made = this.#filesOf(setting);
     const pools = this.#copies.pools.list();
+    const { version } = this.handle.use('machineConfig');
     const plan =
-      'error' in made
-        ? made
-        : planGenerated(setting, this.#kind, all, pools, made.files, this.handle.use('machineConfig').version);
+      'error' in made ? made : planGenerated(setting, this.#kind, { settings: all, pools, files: made.files, version });
     if ('error' in plan) {
       // MachineConfigs that were generated earlier stay unchanged, as in upstream.
       await this.#report(setting, plan.error);

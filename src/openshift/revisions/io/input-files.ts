@@ -54,10 +54,21 @@ export async function readTree(
   path: string,
   skips: (name: string) => boolean,
   reader: InputReader = plainReader,
-  below = '',
-  depth = 0,
-  found = new Map<string, Input>(),
 ): Promise<Map<string, Input>> {
+  const found = new Map<string, Input>();
+  await addTree(found, { path, skips, reader }, '', 0);
+  return found;
+}
+
+interface Tree {
+  readonly path: string;
+  readonly skips: (name: string) => boolean;
+  readonly reader: InputReader;
+}
+
+/** Adds the files of the directory `below` of a tree. */
+async function addTree(found: Map<string, Input>, tree: Tree, below: string, depth: number): Promise<void> {
+  const { path, skips, reader } = tree;
   const names = await readdir(join(path, below)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
@@ -66,12 +77,10 @@ export async function readTree(
     if (skips(each)) continue;
     const name = below === '' ? each : `${below}/${each}`;
     const status = await stat(join(path, name)).catch(() => undefined);
-    if (status?.isDirectory() === true && depth < MAX_DEPTH)
-      await readTree(path, skips, reader, name, depth + 1, found);
+    if (status?.isDirectory() === true && depth < MAX_DEPTH) await addTree(found, tree, name, depth + 1);
     if (status?.isFile() !== true || status.size > MAX_BYTES) continue;
     if (found.size >= MAX_FILES) throw new CodedError('too-many-files', `${path}: more than ${MAX_FILES} files`);
     const input = await reader.read(join(path, name));
     if (input !== undefined) found.set(name, input);
   }
-  return found;
 }

@@ -187,9 +187,14 @@ class UnpackedLayers implements LayerStore {
           hashing.destroy(error instanceof Error ? error : new Error(String(error)));
         },
       );
-      const unpacked = await unpackLayer(hashing, work, this.#layout.trees, this.#log, undefined, {
-        layers: below.map((name) => join(this.#layout.layers, name)),
-        whiteoutDevice: this.#layout.whiteoutDevice,
+      const unpacked = await unpackLayer(hashing, {
+        root: work,
+        trees: this.#layout.trees,
+        log: this.#log,
+        below: {
+          layers: below.map((name) => join(this.#layout.layers, name)),
+          whiteoutDevice: this.#layout.whiteoutDevice,
+        },
       });
       // Padding after the end-of-archive mark is part of the digest.
       if (!hashing.readableEnded && !hashing.destroyed) for await (const _ of hashing);

@@ -68,18 +68,20 @@ export interface UnpackedLayer {
   readonly attributes: readonly (readonly [path: string, name: string, value: string])[];
 }
 
+export interface LayerTarget {
+  /** Directory of the unpacked files. */
+  readonly root: string;
+  readonly trees: Trees;
+  readonly log: Log;
+  readonly below?: LayersBelow;
+}
+
 /**
  * `tar` is the uncompressed layer and is read to its end. The caller verifies the digest. Throws RuntimeError
  * 'image-pull' for an invalid archive.
  */
-export async function unpackLayer(
-  tar: Readable,
-  root: string,
-  trees: Trees,
-  log: Log,
-  limits = LIMITS,
-  below?: LayersBelow,
-): Promise<UnpackedLayer> {
+export async function unpackLayer(tar: Readable, target: LayerTarget, limits = LIMITS): Promise<UnpackedLayer> {
+  const { root } = target;
   const parser = extract();
   boundExtendedHeaders(parser, limits.headers);
   captureAttributes(parser);
@@ -91,7 +93,7 @@ export async function unpackLayer(
     if (read > limits.archiveBytes) tar.destroy(new Error(`the archive has more than ${limits.archiveBytes} bytes`));
   });
   try {
-    const layer = new LayerUnpacking(root, tree, trees, log, limits, below);
+    const layer = new LayerUnpacking(tree, target, limits);
     tar.pipe(parser);
     for await (const entry of parser) {
       await layer.add(entry.header, entry);
@@ -138,7 +140,7 @@ class LayerUnpacking {
   #programs = 0;
   #replaced = 0;
 
-  constructor(root: string, tree: LayerTree, trees: Trees, log: Log, limits: LayerLimits, below?: LayersBelow) {
+  constructor(tree: LayerTree, { root, trees, log, below }: LayerTarget, limits: LayerLimits) {
     this.#root = root;
     this.#tree = tree;
     this.#trees = trees;

@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { together } from '../../../base/concurrency/all-or-first-error.ts';
 import { ifMissing, ignore, isDiskFull } from '../../../base/errors.ts';
 import { MASKED_PATHS, READONLY_PATHS } from '../../../base/linux/masked-paths.ts';
-import type { Clock } from '../../../base/time/clock.ts';
 import type { IdMapping, SandboxConfig } from '../../port.ts';
 import { runCommand } from '../command.ts';
 import { mountPoints } from '../mount-table.ts';
@@ -16,8 +15,9 @@ import { isRunning, isSleeping, processStart } from '../processes.ts';
 import type { Runc } from '../runc.ts';
 import { mergeMounts, systemMounts } from '../spec/mounts.ts';
 import { defaultSeccompProfile } from '../spec/seccomp.ts';
-import { type CgroupDriver, cgroupsPath, type JoinedNamespaces } from '../spec/spec.ts';
+import { cgroupsPath, type JoinedNamespaces } from '../spec/spec.ts';
 import { pinNamespaces } from '../spec/user-namespace.ts';
+import type { RuntimeContext } from './context.ts';
 import { prepareHostRoot } from './host-root.ts';
 import type { RuntimePaths, SandboxRecord } from './records.ts';
 
@@ -152,12 +152,9 @@ const HOLDER_POLL_MS = 2;
  * its root is emptied.
  */
 export async function startPidHolder(
-  paths: RuntimePaths,
-  runc: Runc,
+  { paths, runc, deps }: Pick<RuntimeContext, 'paths' | 'runc' | 'deps'>,
   id: string,
   config: SandboxConfig,
-  driver: CgroupDriver,
-  clock: Clock,
 ): Promise<{ readonly pid: number; readonly start: string }> {
   const bundle = join(paths.runSandboxes, id, 'pid-holder');
   const rootfs = join(bundle, 'rootfs');
@@ -190,7 +187,7 @@ export async function startPidHolder(
         ...(files.net === undefined ? [] : [{ type: 'network', path: files.net }]),
         ...(files.ipc === undefined ? [] : [{ type: 'ipc', path: files.ipc }]),
       ],
-      cgroupsPath: cgroupsPath(driver, config.cgroupParent, holderId(id)),
+      cgroupsPath: cgroupsPath(deps.cgroupDriver, config.cgroupParent, holderId(id)),
       maskedPaths: MASKED_PATHS,
       readonlyPaths: READONLY_PATHS,
       seccomp: defaultSeccompProfile([], process.arch),
@@ -206,7 +203,7 @@ export async function startPidHolder(
     if (leftMs <= 0 || !(await isRunning(pid, start)))
       throw new Error("the process that holds the pod's pid namespace did not start");
     await new Promise<void>((resolve) => {
-      clock.setTimer(HOLDER_POLL_MS, resolve);
+      deps.clock.setTimer(HOLDER_POLL_MS, resolve);
     });
   }
   await emptyRoot(pid, rootfs);

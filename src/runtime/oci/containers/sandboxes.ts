@@ -159,11 +159,11 @@ export class Sandboxes {
   }
 
   async #join(id: string, config: SandboxConfig, net: string | undefined): Promise<void> {
-    const { deps, paths, runc } = this.#context;
+    const { deps } = this.#context;
     try {
       const [addresses, pidHolder] = await together([
         net === undefined ? NO_ADDRESSES : deps.network.attach(net, endpointOf(id, config)),
-        holdsPids(config) ? startPidHolder(paths, runc, id, config, deps.cgroupDriver, deps.clock) : undefined,
+        holdsPids(config) ? startPidHolder(this.#context, id, config) : undefined,
       ]);
       await this.#save(this.#recordOf(id, config, addresses, pidHolder));
     } catch (error) {

@@ -46,17 +46,21 @@ export interface GeneratedPlan {
   readonly suffix: string | undefined;
 }
 
-/**
- * Plans the MachineConfigs of `setting`. `settings` contains all objects of its kind; `files` are the files to
- * generate.
- */
+export interface GeneratedInput {
+  /** All settings of the kind. */
+  readonly settings: readonly PoolSetting[];
+  readonly pools: readonly MachineConfigPool[];
+  /** Files to generate. */
+  readonly files: readonly GeneratedFile[];
+  /** Version of the controller, for an annotation of the configs. */
+  readonly version: string;
+}
+
+/** Plans the MachineConfigs of a setting. */
 export function planGenerated(
   setting: PoolSetting,
   kind: SettingKind,
-  settings: readonly PoolSetting[],
-  pools: readonly MachineConfigPool[],
-  files: readonly GeneratedFile[],
-  version: string,
+  { settings, pools, files, version }: GeneratedInput,
 ): GeneratedPlan | { readonly error: string } {
   const selector = setting.spec?.machineConfigPoolSelector;
   const own = pools.filter(({ metadata }) => selectsNode(selector, metadata?.labels));

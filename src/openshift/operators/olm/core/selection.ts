@@ -120,7 +120,8 @@ function wantedBy(
   const channel = channelNamed(found, spec.channel ?? '');
   if (channel === undefined)
     return fail(
-      `no operators found in channel ${spec.channel} of package ${owner} in the catalog referenced by subscription ${name}`,
+      `no operators found in channel ${spec.channel} of package ${owner} ` +
+        `in the catalog referenced by subscription ${name}`,
     );
   const bundles =
     current === undefined
@@ -132,7 +133,12 @@ function wantedBy(
   const replaced = current?.metadata?.name;
   return {
     name,
-    options: [...bundles.map((each) => choiceOf(found, channel, each, key, replaced, situation.rules)), ...stay],
+    options: [
+      ...bundles.map((each) =>
+        choiceOf({ owner: found, channel, bundle: each, catalog: key }, replaced, situation.rules),
+      ),
+      ...stay,
+    ],
     reason:
       spec.startingCSV === undefined
         ? `no operators found in channel ${channel.name} of package ${owner}`
@@ -140,11 +146,16 @@ function wantedBy(
   };
 }
 
+/** A bundle in a channel of a catalog's package. */
+interface Offer {
+  readonly owner: CatalogPackage;
+  readonly channel: Channel;
+  readonly bundle: Bundle;
+  readonly catalog: string;
+}
+
 function choiceOf(
-  owner: CatalogPackage,
-  channel: Channel,
-  bundle: Bundle,
-  catalog: string,
+  { owner, channel, bundle, catalog }: Offer,
   current: string | undefined,
   rules: PropertyRules,
 ): Choice {
@@ -223,7 +234,7 @@ function* candidatesFor(
       ];
       for (const channel of channels)
         for (const bundle of installable(owner, channel, ''))
-          yield choiceOf(owner, channel, bundle, key, undefined, rules);
+          yield choiceOf({ owner, channel, bundle, catalog: key }, undefined, rules);
     }
   }
 }
