@@ -46,23 +46,7 @@ export interface RunOptions {
 export async function runVerb(options: RunOptions): Promise<number> {
   const { argv, io, program } = options;
   const chosen = chooseVerb(options.verbs, argv);
-  if (chosen === undefined) {
-    const [first] = argv;
-    const word = argv.find((each, index) => !each.startsWith('-') && argv[index - 1] !== '--kubeconfig') ?? first;
-    if (first === 'options') {
-      io.out(`Flags of all verbs:\n${flagLines(GLOBAL_FLAGS)}`);
-      return 0;
-    }
-    const wantsHelp = first === undefined || first === 'help' || first === '--help' || first === '-h';
-    if (!wantsHelp) {
-      const { runPlugin } = await import('./plugins.ts');
-      const code = await runPlugin(options.system, argv);
-      if (code !== undefined) return code;
-    }
-    if (wantsHelp) io.out(verbList(options.verbs, program));
-    else io.err(`error: unknown command "${word}" for "${program}"${suggestion(word ?? '', options.verbs)}\n`);
-    return wantsHelp ? 0 : 1;
-  }
+  if (chosen === undefined) return runWithoutVerb(options);
   const { verb, words, rest, after } = chosen;
   const name = words.join(' ');
   const isBare = after.length === 0;
@@ -74,7 +58,8 @@ export async function runVerb(options: RunOptions): Promise<number> {
     if (isHelp) io.out(verbHelp(verb, words, program));
     else
       io.err(
-        `error: unknown command "${after[0] ?? ''}"${suggestion(after[0] ?? '', verb.verbs ?? [])}\nSee '${program} ${name} -h' for help and examples\n`,
+        `error: unknown command "${after[0] ?? ''}"${suggestion(after[0] ?? '', verb.verbs ?? [])}\n` +
+          `See '${program} ${name} -h' for help and examples\n`,
       );
     return isHelp ? 0 : 1;
   }
@@ -86,12 +71,11 @@ export async function runVerb(options: RunOptions): Promise<number> {
     }
     const { run } = await verb.load();
     const warnings = new Set<string>();
-    const counted: Terminal = { ...io, out: io.out, err: io.err };
     const code = await run({
       flags,
       args: positionals,
       dashAt,
-      io: counted,
+      io: { ...io, out: io.out, err: io.err },
       system: connected(options.system, verb.flags, warnings),
       signal: options.signal,
       program,
@@ -108,6 +92,25 @@ export async function runVerb(options: RunOptions): Promise<number> {
     if (error instanceof ClientError && error.usage) io.err(`See '${program} ${name} -h' for help and examples\n`);
     return error instanceof ClientError ? error.exitCode : 1;
   }
+}
+
+/** Shows the requested help, runs a plug-in, or reports an unknown command. */
+async function runWithoutVerb({ argv, io, program, system, verbs }: RunOptions): Promise<number> {
+  const [first] = argv;
+  if (first === 'options') {
+    io.out(`Flags of all verbs:\n${flagLines(GLOBAL_FLAGS)}`);
+    return 0;
+  }
+  if (first === undefined || first === 'help' || first === '--help' || first === '-h') {
+    io.out(verbList(verbs, program));
+    return 0;
+  }
+  const { runPlugin } = await import('./plugins.ts');
+  const code = await runPlugin(system, argv);
+  if (code !== undefined) return code;
+  const word = argv.find((each, index) => !each.startsWith('-') && argv[index - 1] !== '--kubeconfig') ?? first;
+  io.err(`error: unknown command "${word}" for "${program}"${suggestion(word, verbs)}\n`);
+  return 1;
 }
 
 function suggestion(word: string, verbs: readonly Verb[]): string {
