@@ -1,5 +1,5 @@
 /**
- * Finds the objects that a verb acts on: `TYPE NAME…`, `TYPE/NAME…`, `TYPE -l SELECTOR`, `TYPE --all` and `-f FILE`.
+ * Finds the objects of a verb: `TYPE NAME…`, `TYPE/NAME…`, `TYPE -l SELECTOR`, `TYPE --all` and `-f FILE`.
  */
 import { ClientError } from './core/errors.ts';
 import type { FlagSpecs } from './core/flags.ts';
@@ -44,7 +44,8 @@ export async function namedResources(session: Session, args: readonly string[]):
   const [first, ...rest] = args;
   if (first === undefined)
     throw new ClientError(
-      `You must specify the type of resource. Use "${session.context.program} api-resources" for a complete list of supported resources.`,
+      `You must specify the type of resource. Use "${session.context.program} api-resources" for a complete list of ` +
+        'supported resources.',
     );
   if (args.some((each) => each.includes('/'))) {
     return Promise.all(
@@ -52,7 +53,9 @@ export async function namedResources(session: Session, args: readonly string[]):
         const [type = '', name = '', more] = each.split('/');
         if (!each.includes('/'))
           throw new ClientError(
-            `there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '${session.context.program} get resource/<resource_name>' instead of '${session.context.program} get resource resource/<resource_name>'`,
+            'there is no need to specify a resource type as a separate argument when passing arguments in ' +
+              `resource/name form (e.g. '${session.context.program} get resource/<resource_name>' instead of ` +
+              `'${session.context.program} get resource resource/<resource_name>'`,
           );
         if (type === '' || name === '' || more !== undefined)
           throw new ClientError('arguments in resource/name form must have a single resource and name');
@@ -121,9 +124,9 @@ export async function targetsOf(
 export const pathOfTarget = ({ resource, namespace, name }: Target, subresource?: string): string =>
   pathOf(resource, namespace, name, subresource);
 
-/** The current object of a target. */
-export const currentObject = (session: Session, target: Target): Promise<AnyObject> =>
-  session.object(target.resource, target.namespace, target.name);
+/** The current object of a target, or of its subresource. */
+export const currentObject = (session: Session, target: Target, subresource?: string): Promise<AnyObject> =>
+  session.get(pathOfTarget(target, subresource));
 
 /** The only target of a verb such as `logs` or `exec`. `fallback` is the type if the argument has none. */
 export async function oneTarget(session: Session, args: readonly string[], fallback: string): Promise<Target> {

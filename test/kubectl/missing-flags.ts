@@ -1,4 +1,6 @@
-/** Verbs and flags of kubectl 1.36 that this client lacks, with the reason. `flags.test.ts` fails for an obsolete entry. */
+/**
+ * Verbs and flags of kubectl 1.36 that this client lacks, with the reason. `flags.test.ts` fails for an obsolete entry.
+ */
 
 export const MISSING_VERBS: Readonly<Record<string, string>> = {
   'apply edit-last-applied': 'rare: edit the manifest and apply it',
@@ -51,7 +53,6 @@ export const MISSING_FLAGS: Readonly<Record<string, string>> = {
   'edit --output-patch': 'rare',
   'edit --save-config': 'rare',
   'edit --show-managed-fields': 'managed fields cannot be edited',
-  'edit --subresource': 'not built yet',
   'edit --windows-line-endings': 'for Windows',
   'delete --interactive': 'not built yet',
   'delete --raw': 'rare',
@@ -67,7 +68,6 @@ export const MISSING_FLAGS: Readonly<Record<string, string>> = {
   'apply --subresource': 'rare',
   'replace --raw': 'rare',
   'replace --save-config': 'rare',
-  'replace --subresource': 'not built yet',
   'replace --wait': 'only for --force',
   'wait --local': 'rare',
   'config set-credentials --auth-provider': 'removed from client-go',

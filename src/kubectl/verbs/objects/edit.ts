@@ -20,9 +20,10 @@ const HEADER = [
 export const run = (context: VerbContext): Promise<number> =>
   withSession(context, async (session) => {
     const { flags, io, system } = context;
+    const subresource = flags.text('subresource') || undefined;
     const isJson = flags.text('output') === 'json';
     for (const target of await targetsOf(session)) {
-      const object = withoutManagedFields(await currentObject(session, target));
+      const object = withoutManagedFields(await currentObject(session, target, subresource));
       const original = isJson ? jsonDocument(object) : yamlText(object);
       let text = original;
       let problem = '';
@@ -49,7 +50,7 @@ export const run = (context: VerbContext): Promise<number> =>
         try {
           const [next] = (await documentsIn('the edited file', content)) as AnyObject[];
           if (next?.metadata?.name !== target.name) throw new ClientError('the name of an object must not change');
-          const after = await session.send('PUT', pathOfTarget(target), {
+          const after = await session.send('PUT', pathOfTarget(target, subresource), {
             query: { ...writeQuery(flags, 'kubectl-edit'), fieldValidation: 'Strict' },
             body: next,
           });

@@ -12,6 +12,9 @@ export const run = (context: VerbContext): Promise<number> =>
     const { flags, io } = context;
     if (flags.bool('force') && dryRunOf(flags) !== 'none')
       throw new ClientError('--dry-run can not be used when --force is set');
+    const subresource = flags.text('subresource') || undefined;
+    if (flags.bool('force') && subresource !== undefined)
+      throw new ClientError('--subresource can not be used when --force is set');
     let failed = false;
     const query = { ...writeQuery(flags, 'kubectl-replace'), fieldValidation: validationOf(flags.text('validate')) };
     for (const { object, source } of await requiredManifests(context, 'replace')) {
@@ -34,7 +37,7 @@ export const run = (context: VerbContext): Promise<number> =>
         }
         await printOutcome(
           context,
-          await session.send('PUT', pathOf(resource, namespace, name), { query, body: object }),
+          await session.send('PUT', pathOf(resource, namespace, name, subresource), { query, body: object }),
           'replaced',
         );
       } catch (error) {

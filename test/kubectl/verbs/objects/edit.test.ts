@@ -28,11 +28,11 @@ describe('edit', () => {
   const client = (...args: string[]) => runClient(['--kubeconfig', server.kubeconfig, ...args]);
 
   /** Runs `edit` with a shell script as the editor. `$1` is the file. */
-  async function edit(script: string): ReturnType<typeof client> {
+  async function edit(script: string, ...args: string[]): ReturnType<typeof client> {
     const path = join(directory, 'editor');
     await writeFile(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
     process.env['EDITOR'] = path;
-    return client('edit', 'configmap', 'one');
+    return client('edit', ...(args.length === 0 ? ['configmap', 'one'] : args));
   }
 
   test('reports the editor that failed and changes nothing', async () => {
@@ -67,5 +67,26 @@ describe('edit', () => {
     const { code, stdout } = await edit('sed -i "s/^  a: b/  a: c/" "$1"');
     assert.equal(code, 0);
     assert.equal(stdout, 'configmap/one edited\n');
+  });
+
+  test('changes only the subresource that is named, as replace does', async () => {
+    const read = async (): Promise<{ spec: { replicas: number }; status: { replicas?: number } }> =>
+      JSON.parse((await client('get', 'deployment', 'web', '-o', 'json')).stdout);
+    await client('create', 'deployment', 'web', '--image=registry.example/web:1');
+    const script = 'sed -i "s/^  replicas: 1/  replicas: 4/; s/^status:.*/status: {replicas: 7}/" "$1"';
+    const edited = await edit(script, 'deployment', 'web', '--subresource=status');
+    assert.equal(edited.stdout, 'deployment.apps/web edited\n', edited.stderr);
+    assert.deepEqual([(await read()).spec.replicas, (await read()).status.replicas], [1, 7]);
+
+    const file = join(directory, 'web.json');
+    const object = await read();
+    await writeFile(
+      file,
+      JSON.stringify({ ...object, spec: { ...object.spec, replicas: 4 }, status: { replicas: 8 } }),
+    );
+    const replaced = await client('replace', '-f', file, '--subresource=status');
+    assert.equal(replaced.stdout, 'deployment.apps/web replaced\n', replaced.stderr);
+    assert.deepEqual([(await read()).spec.replicas, (await read()).status.replicas], [1, 8]);
+    assert.match((await client('replace', '-f', file, '--subresource=status', '--force')).stderr, /can not be used/);
   });
 });
