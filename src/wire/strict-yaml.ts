@@ -17,6 +17,8 @@ import {
 import { CodedError, messageOf } from '../base/errors.ts';
 
 const MAX_BYTES = 1024 * 1024;
+/** Characters of a value that error messages contain. */
+const MAX_SHOWN = 100;
 
 /** The type of a field. `parse` returns the value or throws a CodedError. */
 export interface Field<T> {
@@ -121,7 +123,7 @@ export function string(check?: {
       const value = scalar(at);
       if (typeof value !== 'string') return at.fail(`must be a string, not ${describe(at.node)}`);
       if (check === undefined || check.pattern.test(value)) return value;
-      return at.fail(`${check.secret === true ? 'the value' : `"${value}"`} is not accepted; ${check.fix}`);
+      return at.fail(`${check.secret === true ? 'the value' : shown(value)} is not accepted; ${check.fix}`);
     },
   };
 }
@@ -134,7 +136,7 @@ export function checkedString(test: (value: string) => string | undefined, descr
     parse: (at) => {
       const value = base.parse(at);
       const fix = test(value);
-      return fix === undefined ? value : at.fail(`"${value}" is not accepted; ${fix}`);
+      return fix === undefined ? value : at.fail(`${shown(value)} is not accepted; ${fix}`);
     },
   };
 }
@@ -269,8 +271,14 @@ function describe(node: YamlNode | null): string {
   if (isMap(node)) return 'a mapping';
   if (isSeq(node)) return 'a list';
   if (isAlias(node) || node === null) return 'nothing';
-  if (isScalar(node)) return node.value === null ? 'nothing' : JSON.stringify(node.value);
+  if (isScalar(node)) return node.value === null ? 'nothing' : shown(node.value);
   return 'something else';
+}
+
+/** A value on one line. Long values are truncated. */
+function shown(value: unknown): string {
+  const text = typeof value === 'string' && value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
+  return JSON.stringify(text);
 }
 
 function join(path: string, key: string): string {

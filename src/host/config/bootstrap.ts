@@ -5,6 +5,8 @@
 import { isIP } from 'node:net';
 import { parseAddressRange } from '../../base/addresses/address-pool.ts';
 import { parseNetworks } from '../../base/addresses/networks.ts';
+import { labelValueErrors, qualifiedNameErrors } from '../../base/names.ts';
+import { tryParseQuantity } from '../../base/quantity.ts';
 import { parseDuration } from '../../base/time/duration.ts';
 import { parseDomain, parseServer } from '../../network/dns/index.ts';
 import { routerField } from '../../network/router/config/router.ts';
@@ -91,6 +93,37 @@ const taint = (): Field<string> =>
     fix: 'write KEY=VALUE:EFFECT or KEY:EFFECT; EFFECT is NoSchedule, PreferNoSchedule or NoExecute',
   });
 
+/** Labels of the Node. The API server rejects a Node with an invalid label, so the host would never join. */
+const nodeLabels = (): Field<ReadonlyMap<string, string>> =>
+  checkedDictionary((key, value) => qualifiedNameErrors(key)[0] ?? labelValueErrors(value)[0]);
+
+const RESERVABLE = ['cpu', 'memory', 'ephemeral-storage', 'pid'];
+/** Resources that the kubelet keeps for the host. */
+const reservedResources = (): Field<ReadonlyMap<string, string>> =>
+  checkedDictionary((key, value) => {
+    if (!RESERVABLE.includes(key)) return `the resource must be one of ${RESERVABLE.join(', ')}`;
+    return tryParseQuantity(value) === undefined ? 'give a quantity such as 500m or 1Gi' : undefined;
+  });
+
+/** Mapping whose entries `test` accepts; otherwise `test` returns the fix. */
+function checkedDictionary(
+  test: (key: string, value: string) => string | undefined,
+): Field<ReadonlyMap<string, string>> {
+  const entries = dictionary(string());
+  return {
+    ...entries,
+    parse: (at) => {
+      const parsed = entries.parse(at);
+      for (const [key, value] of parsed) {
+        const fix = test(key, value);
+        if (fix !== undefined)
+          throw at.fail(`${JSON.stringify(key)}: ${JSON.stringify(value)} is not accepted; ${fix}`);
+      }
+      return parsed;
+    },
+  };
+}
+
 /** Field with a registry, as `host` or `host:port`. */
 const registryHost = (): Field<string> =>
   string({
@@ -140,7 +173,7 @@ const shape = {
   handover: object({ masters: integer(1, 9) }, ['masters']),
   masters: list(apiUrl()),
   vip: object({ address: ip(), interface: linkName() }, ['address']),
-  labels: dictionary(string()),
+  labels: nodeLabels(),
   taints: list(taint()),
   ipFamilies: list(oneOf('IPv4', 'IPv6')),
   podNetwork: object({
@@ -168,9 +201,9 @@ const shape = {
   node: object({
     name: string(NODE_NAME),
     ip: ip(),
-    labels: dictionary(string()),
+    labels: nodeLabels(),
     maxPods: integer(1, 10_000),
-    systemReserved: dictionary(string()),
+    systemReserved: reservedResources(),
     runtimeHandlers: dictionary(absolutePath()),
     containerRuntimeEndpoint: string({ pattern: /^unix:\/\/\/\S+$/, fix: 'give unix:///PATH' }),
   }),

@@ -16,6 +16,7 @@ import { sha256Hex } from '../../wire/digest.ts';
 import { firstSubnet, nthAddress } from '../network/addresses.ts';
 import type { BootstrapFile, Role } from './bootstrap.ts';
 import { type BootstrapFiles, readBootstrap } from './bootstrap-files.ts';
+import { checkConflicts } from './conflicts.ts';
 import { canonicalMountPaths } from './data-links.ts';
 import { type Embedded, embeddedOf } from './embedded.ts';
 import { type Families, familiesOf, podNetworkOf } from './families.ts';
@@ -254,7 +255,7 @@ export function settingsOf(sources: SettingsSources): Settings {
     podLinks: podLinksOf(network.bridge, podNetwork.tunnelNames),
   });
   const nodeName = toNodeName(file.node?.name ?? nodeNameOf(hostname()));
-  return {
+  const settings: Settings = {
     root,
     bootstrapFile,
     paths,
@@ -306,6 +307,8 @@ export function settingsOf(sources: SettingsSources): Settings {
     fixtures: declaredFixtures(file.fixtures),
     rigPower: file.rigPower ?? new Map(),
   };
+  checkConflicts(settings);
+  return settings;
 }
 
 function networkOf(
@@ -373,7 +376,8 @@ function etcdOf(file: BootstrapFile, nodeName: NodeName, bootstrapFile: string):
   if (!members.some(({ name }) => name === nodeName)) {
     throw new CodedError(
       'bad-config',
-      `${bootstrapFile}: etcd.initialCluster does not name this node; add ${nodeName}: https://ADDRESS:2380, or set node.name`,
+      `${bootstrapFile}: etcd.initialCluster does not name this node; ` +
+        `add ${nodeName}: https://ADDRESS:2380, or set node.name`,
     );
   }
   return { members, state: file.etcd?.initialClusterState ?? 'new', token: file.etcd?.initialClusterToken };

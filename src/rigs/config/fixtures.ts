@@ -3,6 +3,7 @@
 import type { Parsed } from '../../wire/strict-yaml.ts';
 import { dictionary, type Field, list, object, oneOf, string } from '../../wire/strict-yaml.ts';
 import type { DeclaredFixture } from '../fixtures-port.ts';
+import { fixtureDeviceName } from '../kinds/fixtures.ts';
 
 /** Pattern of fixture names. The name becomes part of a resource name, `rig.hyperedge.dev/<name>`. */
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
@@ -22,11 +23,17 @@ export function fixturesField(): Field<ReadonlyMap<string, FixtureFile>> {
     ...field,
     parse: (at) => {
       const fixtures = field.parse(at);
+      const devices = new Map<string, string>();
       for (const [name, { path, match }] of fixtures) {
         if (!NAME.test(name))
           throw at.fail(`"${name}" is not a fixture name; use up to 63 letters, digits, "-", "_" and "."`);
         if ((path === undefined) === (match === undefined))
           throw at.fail(`fixture "${name}" needs either path or match; give one of them`);
+        const device = fixtureDeviceName(name);
+        const other = devices.get(device);
+        if (other !== undefined)
+          throw at.fail(`fixtures "${other}" and "${name}" have the same device name "${device}"; rename one of them`);
+        devices.set(device, name);
         if (match?.size === 0) throw at.fail(`fixture "${name}": match is empty; give attributes such as serial`);
       }
       return fixtures;

@@ -22,7 +22,9 @@ test('reads a complete bootstrap file into typed values', () => {
 logLevel: 4
 node: {name: edge-1, ip: "fd00::7", labels: {"example.com/rack": a}, maxPods: 30, systemReserved: {cpu: 100m}}
 ports: {api: 9443, kubelet: 10251, controllers: 9444, etcd: 3379, etcdPeer: 3380}
-network: {clusterCIDR: 10.1.0.0/16, serviceCIDR: 10.2.0.0/16, clusterDomain: lab.local, bridge: br0, nftTable: t1, proxyMode: userspace}
+network:
+  {clusterCIDR: 10.1.0.0/16, serviceCIDR: 10.2.0.0/16, clusterDomain: lab.local, bridge: br0, nftTable: t1,
+  proxyMode: userspace}
 cgroup: {driver: cgroupfs, root: /lab}
 dns: {upstreams: [10.0.0.2, "10.0.0.3:5353"], stubDomains: {corp.example: ["[fd00::1]:53"]}, ttlSeconds: 30}
 storage: {endpoints: ["https://10.0.0.5:2379"], caFile: /c, certFile: /d, keyFile: /e}
@@ -54,6 +56,19 @@ test('rejects a bootstrap file with one line per error that contains file, line,
     [`${HEAD}ports:\n  kubelt: 1\n`, /:4: ports\.kubelt: unknown field; known fields are api, kubelet/],
     [`${HEAD}node:\n  ip: 10.0.0\n`, /:4: node\.ip: "10\.0\.0" is not accepted; give an IP address$/],
     [`${HEAD}node:\n  name: Edge_1\n`, /:4: node\.name: "Edge_1" is not accepted; use lower-case/],
+    [`${HEAD}node:\n  name: "a\\nb"\n`, /:4: node\.name: "a\\nb" is not accepted; use lower-case/],
+    [`${HEAD}node:\n  name: ${'A'.repeat(5_000)}\n`, /:4: node\.name: "A{100}…" is not accepted; use lower-case/],
+    [`${HEAD}labels:\n  ../etc: x\n`, /:4: labels: "\.\.\/etc": "x" is not accepted; /],
+    [`${HEAD}node:\n  labels: {zone: a b}\n`, /:4: node\.labels: "zone": "a b" is not accepted; /],
+    [`${HEAD}node:\n  systemReserved: {cpu: x}\n`, /: "cpu": "x" is not accepted; give a quantity such as 500m/],
+    [
+      `${HEAD}node:\n  systemReserved: {disk: 1Gi}\n`,
+      /the resource must be one of cpu, memory, ephemeral-storage, pid/,
+    ],
+    [
+      `${HEAD}fixtures:\n  a.b: {path: /dev/a}\n  A-b: {path: /dev/b}\n`,
+      /fixtures "a\.b" and "A-b" have the same device name "a-b"; rename one of them/,
+    ],
     [`${HEAD}network:\n  serviceCIDR: 172.30.0.0\n`, /:4: network\.serviceCIDR: .*172\.30\.0\.0\/16$/],
     [
       `${HEAD}dns:\n  upstreams: [ns.example]\n`,
@@ -106,6 +121,6 @@ test('rejects a bootstrap file with an alias bomb or too many bytes immediately'
 });
 
 test('treats keys such as __proto__ in dictionaries as plain data', () => {
-  const file = parse(`${HEAD}node: {labels: {__proto__: x}}\n`);
-  assert.equal(file.node?.labels?.get('__proto__'), 'x');
+  const file = parse(`${HEAD}node: {runtimeHandlers: {__proto__: /x}}\n`);
+  assert.equal(file.node?.runtimeHandlers?.get('__proto__'), '/x');
 });

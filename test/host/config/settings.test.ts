@@ -43,6 +43,29 @@ test('selects the node IP in order: configured, of the default route, of another
   assert.deepEqual(dns.addresses, ['10.128.0.1']);
 });
 
+test('rejects address ranges that overlap, and ports that two components of the host have', () => {
+  const message = (yaml: string): string => {
+    try {
+      of('/', yaml);
+      return '';
+    } catch (error) {
+      return String(error);
+    }
+  };
+  assert.match(
+    message('network: {clusterCIDR: 172.0.0.0/8}'),
+    /bootstrap.yaml: network.clusterCIDR: 172.0.0.0\/8 overlaps network.serviceCIDR 172.30.0.0\/16; give separate/,
+  );
+  assert.match(message('network: {clusterCIDR: 10.0.0.0/16, serviceCIDR: 10.0.128.0/20}'), /overlaps/);
+  assert.equal(message('network: {clusterCIDR: 10.0.0.0/16, serviceCIDR: 10.1.0.0/16}'), '');
+  assert.match(
+    message('ports: {api: 10250}'),
+    /bootstrap.yaml: ports.api: 10250 is also the port of ports.kubelet; give different ports/,
+  );
+  assert.match(message('ports: {etcdPeer: 2379}'), /ports.etcdPeer: 2379 is also the port of ports.etcd/);
+  assert.equal(message('roles: [node]\nports: {api: 10250}'), '');
+});
+
 test('derives different names for instances with different roots', () => {
   const [plain, one, two] = [of('/'), of('/srv/one'), of('/srv/two')];
   assert.equal(plain.network.bridge, 'hyper0');
