@@ -156,7 +156,7 @@ describe('static pods', () => {
       [`${base}  serviceAccountName: x\n`, /service account/],
       [`${base}  volumes: [{name: v, secret: {secretName: s}}]\n`, /secret/],
       [`${base}  volumes: [{name: v, persistentVolumeClaim: {claimName: s}}]\n`, /volume claim/],
-      [base.replace('image: i', 'image: i, envFrom: [{configMapRef: {name: m}}]'), /config map/],
+      [base.replace('image: i', 'image: i, envFrom: [{configMapRef: {name: m}}]'), /configmaps/],
       [`${base}metadata: {name: twice}\n`, /unique/],
       [`${base}  hostNetwork: maybe\n`, /hostNetwork/],
       [`${base}  restartPolicy: Sometimes\n`, /spec\.restartPolicy: Unsupported value/],
