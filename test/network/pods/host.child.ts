@@ -86,7 +86,7 @@ const routes = createPodRoutes({
     protocol: 178,
     tunnelNames,
     guardTable: 'hyperedge-overlay',
-    lost: restorer.lost,
+    lost: (line) => restorer.lost(line),
     log: silentLog,
   }),
   config: { ...options, tunnelNames, podLinks, mtu: undefined },
