@@ -4,6 +4,7 @@ import type { KubeObject, ResourceType } from '../../api/meta/object.ts';
 import { isApiError } from '../../api/meta/status.ts';
 import { resources } from '../../api/resources.ts';
 import { messageOf } from '../../base/errors.ts';
+import { countText } from '../../base/text/count-text.ts';
 import { isConnectionError } from '../../client/errors.ts';
 import type { ApiClient } from '../../client/types.ts';
 import {
@@ -35,8 +36,17 @@ export interface ApplyOutcome {
   readonly parent: ConfigMap;
   readonly applied: number;
   readonly pruned: readonly string[];
+  /** Number of objects that a later call has to prune. */
+  readonly toPrune: number;
   /** One line for each rejected object. */
   readonly errors: readonly string[];
+}
+
+interface Leftover {
+  readonly type: ResourceType;
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly uid: string | undefined;
 }
 
 /** Name of the parent ConfigMap of a file. It is a valid object name and unique per file. */
@@ -73,7 +83,12 @@ export class Applier {
     return list.items.filter(({ data }) => data?.['host'] === host);
   }
 
-  async apply(identity: FileIdentity, objects: readonly ManifestObject[]): Promise<ApplyOutcome> {
+  /** @param prune When objects that the file no longer contains are deleted: in this call or in a later one. */
+  async apply(
+    identity: FileIdentity,
+    objects: readonly ManifestObject[],
+    prune: 'now' | 'later',
+  ): Promise<ApplyOutcome> {
     const before = await this.#parent(identity.file);
     const known = parseGroupKinds(before?.metadata?.annotations?.[KINDS_ANNOTATION]);
     const name = parentName(identity.file, this.#hash);
@@ -94,14 +109,26 @@ export class Applier {
       }
     }
     // If an object was rejected, nothing is pruned: a new object may replace an old one, which must not be lost before.
-    const pruned = errors.length > 0 ? [] : await this.#prune(id, known, kept);
-    const kinds = errors.length > 0 ? [...known, ...objects] : objects;
+    const pruned: string[] = [];
+    let toPrune = 0;
+    const leftovers = errors.length > 0 ? [] : await this.#leftovers(id, known, kept);
+    // A power failure can leave an empty file.
+    if (objects.length === 0 && leftovers.length > 0)
+      errors.push(
+        `the file has no objects, but ${countText(leftovers.length, 'object')} of it exist; ` +
+          'delete the file to delete them',
+      );
+    for (const leftover of errors.length > 0 ? [] : leftovers) {
+      if (prune === 'now') pruned.push(await this.#delete(leftover));
+      else toPrune += 1;
+    }
+    const kinds = errors.length > 0 || toPrune > 0 ? [...known, ...objects] : objects;
     const parent = await this.#writeParent(identity, id, kinds, objects, {
-      state: errors.length > 0 ? 'Failed' : 'Applied',
+      state: stateOf(errors, toPrune),
       objects: String(applied),
       ...(errors.length > 0 ? { message: errors.join('\n').slice(0, 4096) } : {}),
     });
-    return { parent, applied, pruned, errors };
+    return { parent, applied, pruned, toPrune, errors };
   }
 
   /** Writes to the parent that the file cannot be read. The objects of the file are not changed. */
@@ -118,7 +145,9 @@ export class Applier {
     const id = labels?.[ID_LABEL];
     // If another client has written the parent, its ID could select objects of other sets, so nothing is deleted.
     if (id !== this.#idOf(name)) return [];
-    const pruned = await this.#prune(id, parseGroupKinds(annotations?.[KINDS_ANNOTATION]), new Set());
+    const pruned: string[] = [];
+    for (const each of await this.#leftovers(id, parseGroupKinds(annotations?.[KINDS_ANNOTATION]), new Set()))
+      pruned.push(await this.#delete(each));
     await this.#client
       .resource(resources.configMaps)
       .delete(name, NAMESPACE, uid === undefined ? {} : { preconditions: { uid } })
@@ -182,12 +211,13 @@ export class Applier {
     return keyOf(type, namespace, object.name);
   }
 
-  async #prune(
+  /** Objects of the set other than `kept`. Namespaces are last, because they contain the others. */
+  async #leftovers(
     id: string,
     kinds: readonly { readonly group: string; readonly kind: string }[],
     kept: ReadonlySet<string>,
-  ): Promise<string[]> {
-    const pruned: string[] = [];
+  ): Promise<Leftover[]> {
+    const found: Leftover[] = [];
     for (const kind of inApplyOrder(kinds).toReversed()) {
       const type = await this.#mapper.preferred(kind);
       if (type === undefined) continue;
@@ -195,16 +225,26 @@ export class Applier {
       const { items } = await client.list({ labelSelector: `${PART_OF_LABEL}=${id}`, metadataOnly: true });
       for (const { metadata } of items) {
         const { name = '', namespace, uid } = metadata ?? {};
-        if (kept.has(keyOf(type, namespace, name))) continue;
-        const options = { propagationPolicy: 'Background' as const };
-        await client
-          .delete(name, namespace, uid === undefined ? options : { ...options, preconditions: { uid } })
-          .catch(ignoreNotFound);
-        pruned.push(`${groupKindText(kind)} ${namespace === undefined ? '' : `${namespace}/`}${name}`);
+        if (!kept.has(keyOf(type, namespace, name))) found.push({ type, name, namespace, uid });
       }
     }
-    return pruned;
+    return found;
   }
+
+  /** Deletes an object. Returns its kind and name. */
+  async #delete({ type, name, namespace, uid }: Leftover): Promise<string> {
+    const options = { propagationPolicy: 'Background' as const };
+    await this.#client
+      .resource(type)
+      .delete(name, namespace, uid === undefined ? options : { ...options, preconditions: { uid } })
+      .catch(ignoreNotFound);
+    return `${groupKindText(type)} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+  }
+}
+
+function stateOf(errors: readonly string[], toPrune: number): 'Failed' | 'Applying' | 'Applied' {
+  if (errors.length > 0) return 'Failed';
+  return toPrune > 0 ? 'Applying' : 'Applied';
 }
 
 const keyOf = ({ group, kind }: ResourceType, namespace: string | undefined, name: string): string =>

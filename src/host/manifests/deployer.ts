@@ -1,7 +1,7 @@
 /**
  * Synchronizes the cluster with the files of the deploy directory. It applies files at start and after a change, and
- * deletes the objects of deleted files. Masters take turns: a Lease is held for each change, and writes fail when the
- * Lease is lost.
+ * deletes the objects of deleted files and documents. Masters take turns: a Lease is held for each change, and writes
+ * fail when the Lease is lost.
  */
 
 import type { ConfigMap } from '../../api/generated/core/v1.ts';
@@ -33,6 +33,11 @@ export interface DeployerOptions {
 const POLL_MS = 10_000;
 /** A changed file is applied after it has not changed for this time. */
 const SETTLE_MS = 300;
+/**
+ * Objects are deleted only after their file has been missing or unchanged for this time. An editor may replace a file
+ * in two steps, and a copy that is interrupted leaves a valid file with fewer documents.
+ */
+const PRUNE_AFTER_MS = 5_000;
 const FIRST_RETRY_MS = 5_000;
 const LAST_RETRY_MS = 300_000;
 const MAX_FILE_BYTES = 8 * 1024 * 1024;
@@ -46,6 +51,10 @@ export class ManifestDeployer {
   readonly #attempted = new Set<string>();
   readonly #retryMs = new Map<string, { readonly stamp: string; readonly afterMs: number; readonly delayMs: number }>();
   #pending = new Map<string, string>();
+  /** Monotonic time since which each file has its current stamp. */
+  readonly #unchanged = new Map<string, { readonly stamp: string; readonly sinceMs: number }>();
+  /** Monotonic time since which each applied file is missing. */
+  readonly #missingSinceMs = new Map<string, number>();
   #timer: Timer | undefined;
   #watcher: { close(): void } | undefined;
   #running: Promise<void> | undefined;
@@ -92,16 +101,34 @@ export class ManifestDeployer {
         if (this.#running === undefined) this.#schedule(SETTLE_MS);
       });
       const files = new Map(listed.map((file) => [file.name, file]));
+      this.#observe(files);
       const changed = this.#changed(files);
       const settled = changed.filter(({ name, stamp }) => this.#pending.get(name) === stamp || !this.#looked);
       this.#pending = new Map(changed.map(({ name, stamp }) => [name, stamp]));
-      const gone = [...this.#attempted].some((name) => !files.has(name));
+      const gone = [...this.#missingSinceMs.keys()].some((name) => this.#isGone(name));
       if (settled.length > 0 || gone || !this.#looked) await this.#bringUpToDate(files, settled);
       return changed.length > settled.length ? SETTLE_MS : this.#nextRetryMs();
     } catch (error) {
       log.warn('manifests not applied; retrying', { error: messageOf(error) });
       return FIRST_RETRY_MS;
     }
+  }
+
+  #observe(files: ReadonlyMap<string, ManifestFile>): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const { name, stamp } of files.values())
+      if (this.#unchanged.get(name)?.stamp !== stamp) this.#unchanged.set(name, { stamp, sinceMs: nowMs });
+    for (const name of this.#unchanged.keys()) if (!files.has(name)) this.#unchanged.delete(name);
+    for (const name of this.#missingSinceMs.keys()) if (files.has(name)) this.#missingSinceMs.delete(name);
+    for (const name of this.#attempted) if (!files.has(name)) this.#isGone(name);
+  }
+
+  /** Whether a file that is missing now has been missing for long enough to delete its objects. */
+  #isGone(name: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    const sinceMs = this.#missingSinceMs.get(name) ?? nowMs;
+    this.#missingSinceMs.set(name, sinceMs);
+    return nowMs - sinceMs >= PRUNE_AFTER_MS;
   }
 
   #changed(files: ReadonlyMap<string, ManifestFile>): ManifestFile[] {
@@ -115,8 +142,9 @@ export class ManifestDeployer {
 
   #nextRetryMs(): number {
     const nowMs = this.#options.clock.monotonicMs();
-    const waits = [...this.#retryMs.values()].map(({ afterMs }) => Math.max(SETTLE_MS, afterMs - nowMs));
-    return Math.min(POLL_MS, ...waits);
+    const retries = [...this.#retryMs.values()].map(({ afterMs }) => afterMs);
+    const removals = [...this.#missingSinceMs.values()].map((sinceMs) => sinceMs + PRUNE_AFTER_MS);
+    return Math.min(POLL_MS, ...[...retries, ...removals].map((dueMs) => Math.max(SETTLE_MS, dueMs - nowMs)));
   }
 
   async #bringUpToDate(files: ReadonlyMap<string, ManifestFile>, changed: readonly ManifestFile[]): Promise<void> {
@@ -128,6 +156,10 @@ export class ManifestDeployer {
         const file = parent.data?.['file'] ?? '';
         if (signal.aborted || this.#isStopped) return;
         if (file === '' || files.has(file) || files.has(`${file}${SKIP}`)) continue;
+        if (!this.#isGone(file)) {
+          remaining.add(file);
+          continue;
+        }
         try {
           await this.#removeObjects(applier, file, parent);
         } catch (error) {
@@ -136,9 +168,10 @@ export class ManifestDeployer {
           log.error('manifest not removed', { file, error: messageOf(error) });
         }
       }
-      for (const name of [...this.#attempted]) {
+      for (const name of new Set([...this.#attempted, ...this.#missingSinceMs.keys()])) {
         if (files.has(name) || remaining.has(name)) continue;
         this.#attempted.delete(name);
+        this.#missingSinceMs.delete(name);
         this.#done.delete(name);
         this.#retryMs.delete(name);
       }
@@ -180,7 +213,15 @@ export class ManifestDeployer {
       else this.#retryLater(file);
       return;
     }
-    const outcome = await applier.apply(identity, objects);
+    const nowMs = clock.monotonicMs();
+    const { sinceMs } = this.#unchanged.get(file.name) ?? { sinceMs: nowMs };
+    const outcome = await applier.apply(identity, objects, nowMs - sinceMs >= PRUNE_AFTER_MS ? 'now' : 'later');
+    if (outcome.errors.length === 0 && outcome.toPrune > 0) {
+      const { name, stamp } = file;
+      this.#retryMs.set(name, { stamp, afterMs: sinceMs + PRUNE_AFTER_MS, delayMs: FIRST_RETRY_MS });
+      log.info('manifest applied; other objects deleted later', { file: name, objects: outcome.toPrune });
+      return;
+    }
     if (outcome.errors.length === 0) {
       this.#done.set(file.name, file.stamp);
       this.#retryMs.delete(file.name);

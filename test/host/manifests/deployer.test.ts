@@ -40,8 +40,12 @@ function start(client: ApiClient): () => Promise<void> {
     host: 'host-1',
     exclusively: (work) => work(client, new AbortController().signal),
     recorder,
-    // Intervals are shortened, because no watch reports the changes of these tests.
-    clock: { ...clock, setTimer: (delayMs, callback) => clock.setTimer(Math.min(delayMs, 50), callback) },
+    // Intervals are shortened, because no watch reports the changes of these tests. 5 s become 500 ms.
+    clock: {
+      ...clock,
+      monotonicMs: () => clock.monotonicMs() * 10,
+      setTimer: (delayMs, callback) => clock.setTimer(Math.min(delayMs, 50), callback),
+    },
     log: silentLog,
   });
   deployer.start();
@@ -99,6 +103,44 @@ test('applies the other files if the server fails to process an object, and retr
   assert.equal(await present('first'), false);
   await hooks.delete('unreachable');
   await eventually(() => present('first'), 'the first file is applied');
+});
+
+test('keeps the objects of a file that is missing while an editor replaces it', async () => {
+  await put('edited.yaml', map('edited'));
+  await eventually(async () => (await states())['edited.yaml'] === 'Applied', 'the file is applied');
+  const { uid } = (await maps().get('edited', 'default')).metadata ?? {};
+  await rename(join(directory, 'edited.yaml'), join(directory, 'edited.yaml~'));
+  await setTimeout(250);
+  await rename(join(directory, 'edited.yaml~'), join(directory, 'edited.yaml'));
+  await setTimeout(800);
+  assert.equal((await maps().get('edited', 'default')).metadata?.uid, uid);
+});
+
+test('keeps the objects at the end of a file while it is copied, and deletes those that stay absent', async () => {
+  await put('copied.yaml', map('first'), map('last'), map('dropped'));
+  await eventually(async () => (await states())['copied.yaml'] === 'Applied', 'the file is applied');
+  const { uid } = (await maps().get('last', 'default')).metadata ?? {};
+  await put('copied.yaml', map('first', { copied: 'in part' }));
+  await eventually(
+    async () => (await maps().get('first', 'default')).data?.['copied'] === 'in part',
+    'the first part is applied',
+  );
+  assert.ok(await present('last'), 'the rest of the file is still to come');
+  await put('copied.yaml', map('first', { copied: 'in part' }), map('last'));
+  await eventually(async () => !(await present('dropped')), 'the object that is no longer in the file is deleted');
+  assert.equal((await maps().get('last', 'default')).metadata?.uid, uid);
+  await eventually(async () => (await states())['copied.yaml'] === 'Applied', 'the file is applied completely');
+});
+
+test('keeps the objects of a file that has become empty, and deletes them when the file is deleted', async () => {
+  await put('emptied.yaml', map('survivor'));
+  await eventually(async () => (await states())['emptied.yaml'] === 'Applied', 'the file is applied');
+  await put('emptied.yaml', '');
+  await eventually(async () => (await states())['emptied.yaml'] === 'Failed', 'the empty file is reported');
+  await setTimeout(800);
+  assert.ok(await present('survivor'));
+  await rm(join(directory, 'emptied.yaml'));
+  await eventually(async () => !(await present('survivor')), 'the object of the deleted file is deleted');
 });
 
 test('deletes nothing if the directory has more files than the deployer reads', async () => {
