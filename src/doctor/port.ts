@@ -93,7 +93,8 @@ export interface Facts {
   readonly pods: readonly PodFacts[];
   readonly registries: readonly RegistryFacts[];
   readonly podProbes: PodProbes;
-  readonly deploy: { readonly directory: string; readonly problems: readonly DeployProblem[]; readonly files: number };
+  readonly staticPods: ManifestFacts;
+  readonly deploy: ManifestFacts;
   readonly snapshots: SnapshotFacts;
   readonly update: UpdateFacts;
 }
@@ -463,7 +464,14 @@ export interface PodProbes {
   readonly peers: readonly { readonly pod: string; readonly address: string; readonly problem: string | undefined }[];
 }
 
-export interface DeployProblem {
+/** State of a directory whose files the host applies. */
+export interface ManifestFacts {
+  readonly directory: string;
+  readonly problems: readonly ManifestProblem[];
+  readonly files: number;
+}
+
+export interface ManifestProblem {
   readonly file: string;
   readonly problem: string;
 }

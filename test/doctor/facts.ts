@@ -153,6 +153,7 @@ export const HEALTHY: Facts = {
     service: { address: '172.30.0.1:443', problem: undefined },
     peers: [{ pod: 'default/db', address: '10.128.2.2', problem: undefined }],
   },
+  staticPods: { directory: '/etc/origin/node/pods', problems: [], files: 3 },
   deploy: { directory: '/var/lib/origin/manifests', problems: [], files: 1 },
   snapshots: { directory: '/var/lib/origin/snapshots', newestMs: NOW_MS - 3_600_000, damaged: [] },
   update: { current: '0.1.0', available: [], desired: '', failing: undefined, unfinished: undefined },

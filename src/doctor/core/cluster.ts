@@ -178,6 +178,22 @@ const deploy = check({
     ),
 });
 
+const staticPods = check({
+  id: 'static-pods',
+  title: 'the kubelet accepts the manifests of static pods',
+  group: 'cluster',
+  explanation: 'Every file in the directory of static pods is a valid pod without references to API objects.',
+  needs: ['staticPods'],
+  run: ({ staticPods: { directory, problems, files } }) =>
+    orOk(
+      problems.map(({ file, problem }) => {
+        const [from, to] = [shell(`${directory}/${file}`), shell(`${directory}/.${file}`)];
+        return error(problem, `mv ${from} ${to}    # the kubelet ignores it; correct it, then move it back`);
+      }),
+      `${countText(files, 'file')} in ${directory}`,
+    ),
+});
+
 const snapshots = check({
   id: 'snapshots',
   title: 'a snapshot of the store is younger than a day',
@@ -252,6 +268,7 @@ export const clusterChecks = [
   storeLag,
   storeAlarms,
   storeSize,
+  staticPods,
   deploy,
   snapshots,
   versionSkew,

@@ -43,6 +43,7 @@ import {
   unitFacts,
 } from './host-facts.ts';
 import { podProbeFacts, registryFacts } from './network-facts.ts';
+import { staticPodFacts } from './static-pod-facts.ts';
 
 /** Time limits for facts. Even the shortest limit exceeds the probe of a directory, for which many facts wait. */
 const QUICK_MS = 10_000;
@@ -113,6 +114,7 @@ export function factSources(context: DoctorContext): FactSources {
     pods: source(SLOW_MS, () => podFacts(context)),
     registries: source(LOCAL_MS, () => registryFacts(context)),
     podProbes: source(SLOW_MS, () => podProbeFacts(context)),
+    staticPods: source(LOCAL_MS, () => staticPodFacts(context)),
     deploy: source(LOCAL_MS, () => deployFacts(context)),
     snapshots: source(LOCAL_MS, () => snapshotFacts(context)),
     update: source(LOCAL_MS, () => updateFacts(context)),

@@ -435,6 +435,13 @@ const FAULTS: readonly (readonly [id: string, fault: Partial<Facts>, result: Res
     ['store-alarms', member({ errors: ['NOSPACE'] }), 'error', /pi-1: NOSPACE/, /^hyperedge members compact/],
     ['store-size', member({ bytes: 2 * 1024 ** 3 }), 'warning', /100 %/, /^hyperedge members compact/],
     [
+      'static-pods',
+      { staticPods: { ...HEALTHY.staticPods, problems: [{ file: 'a.yaml', problem: 'static pod a.yaml: bad' }] } },
+      'error',
+      /^static pod a\.yaml: bad/,
+      /^mv \/etc\/origin\/node\/pods\/a\.yaml \/etc\/origin\/node\/pods\/\.a\.yaml /,
+    ],
+    [
       'deploy-directory',
       { deploy: { ...HEALTHY.deploy, problems: [{ file: 'a.yaml', problem: 'document 1: bad' }] } },
       'error',

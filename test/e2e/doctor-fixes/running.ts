@@ -138,6 +138,16 @@ const files: readonly Fault[] = [
     fix: 'chmod …',
   },
   {
+    id: 'static-pods',
+    what: 'the manifest of a static pod is damaged',
+    provoke: async (drill) => {
+      const directory = own(drill, 'etc/origin/node/pods');
+      await drill.must(`echo 'kind: [' > ${directory}/bad.yaml`);
+    },
+    evidence: /^static pod \S+bad\.yaml: /,
+    fix: 'mv …/pods/bad.yaml …/pods/.bad.yaml    # …',
+  },
+  {
     id: 'deploy-directory',
     what: 'a file of the deploy directory is damaged',
     provoke: async (drill) => {
