@@ -20,8 +20,6 @@ export interface DecodeFindings {
   conversionError?: string;
   /** If set, empty fields are kept, because server-side apply owns them. */
   readonly keepsEmpty?: boolean;
-  /** Number of structured items of all lists and maps so far. */
-  items?: number;
 }
 
 /**
@@ -40,7 +38,13 @@ const MAX_FINDINGS = 64;
  */
 export function pruneAndCheck(schema: ObjectNode, object: Record<string, unknown>, keepsEmpty = false): DecodeFindings {
   const findings: DecodeFindings = { unknownFields: [], typeErrors: [], ...(keepsEmpty ? { keepsEmpty } : {}) };
-  checkObject(schema, object as Container, { findings, path: '', goPath: '', struct: lastSegment(schema.typeName) });
+  checkObject(schema, object as Container, {
+    findings,
+    total: { items: 0 },
+    path: '',
+    goPath: '',
+    struct: lastSegment(schema.typeName),
+  });
   return findings;
 }
 
@@ -56,6 +60,8 @@ type Container = { [key: string]: JsonValue };
 
 interface Place {
   readonly findings: DecodeFindings;
+  /** Number of structured items of all lists and maps of the document so far. */
+  readonly total: { items: number };
   /** Path with indices, for example `spec.containers[0]`. */
   readonly path: string;
   /** Path as Go's decoder reports it, without indices. */
@@ -85,6 +91,7 @@ function checkObject(schema: ObjectNode, object: Container, place: Place): void 
     if (value !== '' && isPlainString(node, value)) continue;
     const below: Place = {
       findings: place.findings,
+      total: place.total,
       path: joinPath(place.path, key),
       goPath: joinPath(place.goPath, key),
       struct: place.struct,
@@ -143,12 +150,12 @@ function checkValue(node: SchemaNode, value: JsonValue, place: Place): JsonValue
 }
 
 /** Counts the items of a list or map if they are structured, and reports an error above the limit of the document. */
-function hasTooManyItems({ items }: ListNode | MapNode, count: number, { findings, path }: Place): boolean {
+function hasTooManyItems({ items }: ListNode | MapNode, count: number, { findings, total, path }: Place): boolean {
   if (items.kind === 'scalar') return false;
-  findings.items = (findings.items ?? 0) + count;
-  if (findings.items <= MAX_ITEMS) return false;
+  total.items += count;
+  if (total.items <= MAX_ITEMS) return false;
   // The first list above the limit is reported.
-  if (findings.items - count <= MAX_ITEMS)
+  if (total.items - count <= MAX_ITEMS)
     report(findings.typeErrors, `${path}: Too many: the lists and maps must have at most ${MAX_ITEMS} items in total`);
   return true;
 }
@@ -167,7 +174,13 @@ function checkMap(node: MapNode, map: Container, place: Place): number {
 }
 
 function at(place: Place, suffix: string): Place {
-  return { findings: place.findings, path: place.path + suffix, goPath: place.goPath, struct: place.struct };
+  return {
+    findings: place.findings,
+    total: place.total,
+    path: place.path + suffix,
+    goPath: place.goPath,
+    struct: place.struct,
+  };
 }
 
 function checkScalar(node: ScalarNode, value: JsonValue, place: Place): JsonValue {
