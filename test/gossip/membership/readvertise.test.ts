@@ -65,7 +65,9 @@ test('a restarted process with learned peers rejoins after it left', async () =>
   await second.agent.stop();
   await second.kill();
   await untilRing([first], ['a']);
-  await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'] });
+  // With another address, the name would be free only some seconds after the leave.
+  const { port } = second.address;
+  await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'], port });
   again.agent.setPeers([`127.0.0.1:${first.address.port}`]);
   await untilRing([first, again], ['a', 'b']);
 });
