@@ -68,7 +68,7 @@ export const lanConfig: GossipConfig = {
   suspicionMaxMult: 6,
   awarenessLimit: 8,
   deadReclaimMs: 30_000,
-  leftReclaimMs: 5_000,
+  leftReclaimMs: 2_000,
   reapAfterMs: 24 * 3_600_000,
   stallMs: 1000,
   packetBytes: 1300,

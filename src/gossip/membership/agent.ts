@@ -6,7 +6,7 @@
 import { CodedError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Clock, RandomSource, Timer } from '../../base/time/clock.ts';
-import type { MemberMetadata } from '../core/index.ts';
+import { lanConfig, type MemberMetadata } from '../core/index.ts';
 import type { PeerAddress, SerfCodec } from '../core/port.ts';
 import type { AgentEvent, AgentMember, AgentService, AgentSession, StoreFacts } from './agent-port.ts';
 import { keyRequest, peersOf, storeFactsOf } from './agent-requests.ts';
@@ -55,6 +55,8 @@ export interface Agent extends AgentService {
  * publication.
  */
 const REFRESH_MS = 60_000;
+/** Time after which all members have received the report of a leave. */
+const SPREAD_MS = 1_000;
 
 interface Store {
   readonly owner: AgentSession;
@@ -70,6 +72,8 @@ class RingAgent implements Agent {
   readonly #deps: AgentDeps;
   readonly #clock: Clock;
   readonly #log: Log;
+  /** Number of calls of `stop`, after which a change of the address must not start the agent again. */
+  #stops = 0;
   #about: AgentDeps['about'];
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #clocks = new ClockOffsets();
@@ -125,13 +129,22 @@ class RingAgent implements Agent {
       .members()
       .filter(({ name, state }) => name !== this.#deps.name && (state === 'alive' || state === 'suspect'))
       .map(({ address: { ip, port } }) => (ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`));
-    // This host leaves first, because memberlist accepts another address immediately only for a member that has left
-    // (aliveNode).
-    await this.stop();
-    await this.start();
+    // This host leaves first, because another address may soon use the name of a member that has left, but not that of
+    // a member that failed. A host that returns before that is ignored, and its next announcement follows late.
+    const stops = this.#stops;
+    await this.#leave();
+    await new Promise<void>((resolve) => {
+      this.#clock.setTimer(lanConfig.leftReclaimMs + SPREAD_MS, resolve);
+    });
+    if (stops === this.#stops) await this.start();
   }
 
   stop(): Promise<void> {
+    this.#stops++;
+    return this.#leave();
+  }
+
+  #leave(): Promise<void> {
     const left = this.#membership;
     this.#membership = undefined;
     this.#joining?.stop();

@@ -34,6 +34,18 @@ test('returns to the ring under a new address without configured peers', async (
   await untilRing(all, ['a', 'b', 'c']);
 });
 
+test('stays stopped if it is stopped while it changes its address', async () => {
+  await using place = await directory();
+  await using first = await startAgent('a', { directory: place.path });
+  await using second = await startAgent('b', { directory: place.path, peers: [`127.0.0.1:${first.address.port}`] });
+  await untilRing([first, second], ['a', 'b']);
+  const changed = second.agent.readvertise({ roles: [], addresses: new Map(), version: 'v1' });
+  await sleep(200);
+  await second.agent.stop();
+  await changed;
+  await assert.rejects(names(second));
+});
+
 test('joins learned peers when the configured peers are unreachable', async () => {
   await using place = await directory();
   await using first = await startAgent('a', { directory: place.path });
@@ -65,7 +77,7 @@ test('a restarted process with learned peers rejoins after it left', async () =>
   await second.agent.stop();
   await second.kill();
   await untilRing([first], ['a']);
-  // With another address, the name would be free only some seconds after the leave.
+  // With another address, the name would be free only two seconds after the leave.
   const { port } = second.address;
   await using again = await startAgent('b', { directory: place.path, peers: ['127.0.0.1:1'], port });
   again.agent.setPeers([`127.0.0.1:${first.address.port}`]);
