@@ -82,7 +82,7 @@ test('adds a blank host to the inventory as a host that waits for approval', { t
     const [machine] = items;
     return machine?.status?.phase === 'Provisioning' ? JSON.stringify(machine.status.conditions) : undefined;
   });
-  assert.match(why, /No host to claim of 1 hosts: 1 not selected/);
+  assert.match(why, /No host to claim of 1 host: 1 not selected/);
   assert.equal(existsSync(join(blank.root, 'etc/origin/node/joined.yaml')), false);
 });
 
