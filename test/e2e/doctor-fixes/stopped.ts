@@ -93,6 +93,10 @@ export const STOPPED: readonly Fault[] = [
         const ran = await drill.host.kubectl(['wait', '--for=condition=Available', 'deployment/web', '--timeout=5s']);
         return ran.code === 0 ? true : undefined;
       });
+      // The status of a pod that the previous faults ended can be old.
+      await eventually('a pod that reaches services', 120_000, async () =>
+        (await drill.report('services')).result === 'ok' ? true : undefined,
+      );
       await drill.stopHost('KILL');
       await drill.must('nft flush ruleset; ip route del 172.30.0.0/16');
     },
