@@ -132,7 +132,7 @@ class AttachDetachController extends ControllerTerm {
     }
   }
 
-  /** Detaches the volume from nodes. The result is false if it must stay attached to one of them for now. */
+  /** Detaches the volume from nodes. The result is false if it stays attached to one of them. */
   async #detach(key: string, detach: VolumePlan['detach']): Promise<boolean> {
     let areDone = true;
     for (const { nodeName, isForced } of detach) {
